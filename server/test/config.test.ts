@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, test } from 'node:test'
-import { loadConfig } from '../src/config.ts'
+import { loadConfig, readSettings } from '../src/config.ts'
 import { installCertificate } from './support/certificates.ts'
 
 describe('the settings', () => {
@@ -21,6 +21,7 @@ describe('the settings', () => {
       metrics: { host: '127.0.0.1', port: undefined },
       publicUrl: undefined,
       carrierWebhookPort: undefined,
+      oidc: undefined,
       carriersFile: undefined,
       retentionMonths: undefined,
       simulatorPort: undefined,
@@ -90,6 +91,39 @@ describe('the settings', () => {
           'HERALD_PUBLIC_URL must be an address such as https://go.example.com, with no query, fragment or credentials.',
         ] as [string, string, string],
     ),
+    ...['http://login.example.com', 'login.example.com', 'https://x/?a=1', 'https://u:p@x'].map(
+      (value) =>
+        [
+          'HERALD_OIDC_ISSUER',
+          value,
+          'HERALD_OIDC_ISSUER must be an address such as https://login.example.com/realms/main, with no query or fragment; http:// only on this machine.',
+        ] as [string, string, string],
+    ),
+    ...[
+      'operator',
+      'ops=owner',
+      'ops=admin',
+      'ops=admin:0',
+      'ops=operator:1',
+      'ops=operator,',
+      '=operator',
+      'ops=operator;x=viewer:1',
+      '%=operator',
+    ].map(
+      (value) =>
+        [
+          'HERALD_OIDC_ROLES',
+          value,
+          'HERALD_OIDC_ROLES must be values of the claim with their roles, separated by commas, such as herald-operators=operator,shop-admins=admin:1,shop-readers=viewer:1 (1 is the id of an account).',
+        ] as [string, string, string],
+    ),
+    [
+      'HERALD_OIDC_SCOPES',
+      'email',
+      'HERALD_OIDC_SCOPES must be scopes separated by spaces, with openid among them, such as openid email profile.',
+    ],
+    ['HERALD_OIDC_CLIENT_SECRET_FILE', '/dev/null', 'HERALD_OIDC_CLIENT_SECRET_FILE must be the path of a file that has the secret.'],
+    ['HERALD_OIDC_CLIENT_SECRET_FILE', '/nowhere', 'HERALD_OIDC_CLIENT_SECRET_FILE must be the path of a file that can be read.'],
     ['HERALD_CARRIERS', '/nowhere.json', 'HERALD_CARRIERS must be the path of a file that can be read.'],
     ['HERALD_SIMULATOR_DELAY_MS', 'fast', 'HERALD_SIMULATOR_DELAY_MS must be a whole number from 0 to 3600000.'],
     ['HERALD_WEBHOOK_ALLOW_PRIVATE', 'yes', 'HERALD_WEBHOOK_ALLOW_PRIVATE must be one of true, false.'],
@@ -139,6 +173,34 @@ describe('the settings', () => {
       assert.ok(loadConfig(settings).tls)
     })
   }
+
+  test('require everything for single sign-on together, and a safe address to come back to', () => {
+    const oidc = { HERALD_OIDC_ISSUER: 'https://login.example.com', HERALD_OIDC_CLIENT_ID: 'herald', HERALD_OIDC_CLIENT_SECRET: 'CANARY' }
+    const all = { ...oidc, HERALD_OIDC_ROLES: 'a=b=operator, staff %2C 1=viewer:12' }
+    assert.deepEqual(loadConfig(all).oidc, {
+      issuer: 'https://login.example.com',
+      clientId: 'herald',
+      clientSecret: 'CANARY',
+      clientSecretFile: undefined,
+      scopes: 'openid email profile',
+      rolesClaim: 'groups',
+      roles: [
+        { value: 'a=b', role: 'operator' },
+        { value: 'staff , 1', role: 'viewer', accountId: 12 },
+      ],
+    })
+    for (const name of Object.keys(all)) assert.throws(() => loadConfig({ ...all, [name]: '' }), /must be given together/, name)
+    assert.throws(() => loadConfig({ ...all, HERALD_OIDC_CLIENT_SECRET_FILE: import.meta.filename }), /must not both be given/)
+    const address = /^Error: HERALD_PUBLIC_URL must begin with https:\/\/ for HERALD_OIDC_ISSUER/
+    assert.throws(() => loadConfig({ ...all, HERALD_HOST: '0.0.0.0' }), address)
+    assert.throws(() => loadConfig({ ...all, HERALD_PUBLIC_URL: 'http://go.example.com' }), address)
+    for (const HERALD_PUBLIC_URL of ['https://go.example.com', 'http://[::1]:8080', 'http://localhost:8080']) {
+      assert.ok(loadConfig({ ...all, HERALD_HOST: '0.0.0.0', HERALD_PUBLIC_URL }).oidc)
+    }
+    assert.ok(loadConfig({ HERALD_OIDC_SCOPES: 'openid', HERALD_HOST: '0.0.0.0' }))
+    const shown = readSettings(all).settings.find(({ name }) => name === 'HERALD_OIDC_CLIENT_SECRET')
+    assert.equal(shown?.value, '***')
+  })
 
   test('report an unknown HERALD_ variable without failing', () => {
     assert.deepEqual(loadConfig({ HERALD_PROT: '9090', OTHER: 'x' }).unknownVariables, ['HERALD_PROT'])

@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { createKey, revokeKey } from '../src/accounts/keys.ts'
+import { readQuotas } from '../src/accounts/quotas.ts'
 import { carrierFiles } from '../src/carriers/settings.ts'
 import { makeDemoAccount } from '../src/cli/demo.ts'
 import { loadConfig } from '../src/config.ts'
 import { newKeyLine } from '../src/encryption/key-file.ts'
 import { isReadableByOthers } from '../src/files.ts'
+import { removeGroup } from '../src/groups/groups.ts'
 import { type Facts, productionProblems, refuseDemoAccount } from '../src/production.ts'
 import { ROLES } from '../src/roles.ts'
 import { installCertificate } from './support/certificates.ts'
@@ -149,4 +151,16 @@ describe('the demo account in production', () => {
     await revokeKey(pool, second.integrationKey)
     await refuseDemoAccount(pool)
   })
+})
+
+test('the demo account counts the bytes of its groups, which are freed with them', async () => {
+  const { pool } = await createTestDatabase()
+  await makeDemoAccount(pool, dir)
+  const bytes = async () => (await pool.query('select sum(bytes)::int as bytes, sum(members)::int as members from groups')).rows[0]
+  const used = async () => (await readQuotas(pool, 1)).storedBytes.used
+  assert.deepEqual(await bytes(), { bytes: 130 * 150, members: 130 })
+  const before = await used()
+  for (const number of [1, 2]) await removeGroup(pool, { accountId: 1, number })
+  assert.equal(before - (await used()), 130 * 150)
+  assert.ok((await used()) >= 0)
 })

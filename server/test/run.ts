@@ -67,8 +67,9 @@ function sizeOf(group: string[]): number {
 }
 
 /**
- * Runs the files of a group in one process. Prints a line for each file, and everything about a file in which a test failed. With `--name`,
- * each file has its own process, since node:test would skip the tests that stand for the files; then it prints a line for each test or suite.
+ * Runs the files of a group in one process. Prints a line for each file, with what its tests measured, and everything about a file in which a
+ * test failed. With `--name`, each file has its own process, since node:test would skip the tests that stand for the files; then it prints a
+ * line for each test or suite.
  */
 async function runGroup(group: string[]): Promise<void> {
   const selected =
@@ -88,9 +89,14 @@ async function runGroup(group: string[]): Promise<void> {
     count(event)
     if (event.data.nesting > 0) continue
     if (event.type === 'test:fail') print(await text(Readable.from(ofFile).compose(spec())))
-    else print(`✔ ${event.data.name} (${Math.round(event.data.details.duration_ms)} ms)`)
+    else print([`✔ ${event.data.name} (${Math.round(event.data.details.duration_ms)} ms)`, ...measuredIn(ofFile)].join('\n'))
     ofFile = []
   }
+}
+
+/** What the tests of a file have noted with `t.diagnostic`. */
+function measuredIn(events: TestEvent[]): string[] {
+  return events.flatMap(({ type, data }) => (type === 'test:diagnostic' && data.nesting > 0 ? [`  ℹ ${data.message}`] : []))
 }
 
 type Result = Extract<TestEvent, { type: 'test:pass' | 'test:fail' }>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { type Quota, readQuotas, setQuotas } from '../../src/accounts/quotas.ts'
 import { ROW_BYTES } from '../../src/accounts/usage.ts'
 import { moveCampaign } from '../../src/campaigns/campaigns.ts'
@@ -16,6 +16,7 @@ import {
   smsFallback,
   startMessageService,
 } from '../support/messages.ts'
+import { untilFarFromMidnight } from '../support/midnight.ts'
 import { type ApiResponse, createAssignedAgent } from '../support/service.ts'
 import { TEXT } from '../support/templates.ts'
 
@@ -48,6 +49,8 @@ const codes = (responses: ApiResponse[]) => Object.groupBy(responses, ({ status,
 const used = async ({ accountId }: MessageCaller) => (await readQuotas(pool, accountId)).messagesPerDay.used
 
 describe('the quota of messages a day', () => {
+  beforeEach(untilFarFromMidnight)
+
   test('rejects the eleventh message with 429 until midnight, stores nothing of it, and leaves other accounts alone', async () => {
     const [caller, other] = [await callerWith({ messagesPerDay: 10 }), await newCaller()]
     for (let n = 1; n <= 10; n++) assert.equal((await caller.send(`k${n}`, caller.request())).status, 202)

@@ -5,6 +5,7 @@ import { foldUsage, freeDroppedMonths } from '../../src/accounts/usage.ts'
 import { createHotPool, transaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newKey, startMessageService } from '../support/messages.ts'
+import { untilFarFromMidnight } from '../support/midnight.ts'
 
 const database = await createTestDatabase({ uncounted: 'tests move usage to other days and months' })
 const { hotPool: pool } = database
@@ -20,6 +21,7 @@ const delta = (accountId: number, at: string, messages = 1) =>
 
 describe('the usage of an account', () => {
   test('is the same before, during and after a fold by two nodes', async () => {
+    await untilFarFromMidnight()
     const caller = await newCaller()
     const otherPool = createHotPool({ connectionString: database.url }, () => {})
     for (let round = 1; round <= 5; round++) {
@@ -45,6 +47,7 @@ describe('the usage of an account', () => {
   })
 
   test('starts again at midnight in messages, and not in bytes', async () => {
+    await untilFarFromMidnight()
     const caller = await newCaller()
     await setQuotas(pool, caller.accountId, { messagesPerDay: 2 })
     const yesterday = `date_trunc('day', now(), 'UTC') - interval '1 second'`

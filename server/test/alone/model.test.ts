@@ -24,7 +24,7 @@ import {
 import { RESPONSES } from '../delivery/model-network.ts'
 import { type Known, newWorld, pick, type World, watch } from '../delivery/model-world.ts'
 import { createBusyPool } from '../delivery/worker.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 
 const CARRIER = 'simulator'
@@ -35,7 +35,7 @@ const longestMs = process.env.HERALD_MODEL_RUNS === undefined ? 2_000 : Number.P
 
 const database = await createTestDatabase()
 // No test here crashes the database, and waiting for the disk would take most of the time.
-await database.pool.query(`alter database ${new URL(database.url).pathname.slice(1)} set synchronous_commit = off`)
+await ownerOf(database.pool).query(`alter database ${new URL(database.url).pathname.slice(1)} set synchronous_commit = off`)
 const { pool, failures } = watch(createBusyPool(database.url))
 after(() => pool.end())
 const agents = [await newAgent('agent-a'), await newAgent('agent-b')]

@@ -125,6 +125,8 @@ const ARGUMENTS: Record<string, () => string[]> = {
   'campaign show': () => [ids.campaignId],
   'segment list': () => [`${ids.accountId}`],
   'segment show': () => [`${ids.accountId}`, '42'],
+  'token list': () => [],
+  'user list': () => [],
   'webhook list': () => [],
   'webhook attempts': () => [`${ids.endpointId}`],
   'auto-reply list': () => [],

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createSender, NO_LIMITS, sendUntilAccepted } from '../delivery/support.ts'
 import { CARRIER } from '../delivery/worker.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { callerAt } from '../support/messages.ts'
 import { startNetwork } from '../support/network.ts'
 import { createDataDir, startHerald } from '../support/process.ts'
@@ -51,7 +51,7 @@ function assertAwake({ delays, allowedMs }: Awaited<ReturnType<typeof measure>>)
 
 /** The LISTEN connections: no other connection runs these statements. */
 async function listeners(): Promise<number[]> {
-  const { rows } = await pool.query<{ pid: number }>(
+  const { rows } = await ownerOf(pool).query<{ pid: number }>(
     `select pid from pg_stat_activity where datname = current_database() and query in ('select 1', 'listen herald_queue') and pid <> pg_backend_pid()`,
   )
   return rows.map(({ pid }) => pid)
@@ -68,7 +68,7 @@ test('a worker sends a message at its announcement, also after the LISTEN connec
     return pids.length > 0 ? pids : undefined
   })
   assert.deepEqual(others, [])
-  await pool.query('select pg_terminate_backend($1)', [listener])
+  await ownerOf(pool).query('select pg_terminate_backend($1)', [listener])
   await until('the LISTEN connection is lost', async () => !(await listeners()).includes(listener as number))
   t.diagnostic(`after the loss of the LISTEN connection after ${Math.round(await delayMs())} ms`)
 

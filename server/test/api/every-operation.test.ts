@@ -26,6 +26,7 @@ const SCOPES_OF: Record<string, string> = {
   'POST /campaigns/{id}/cancel': 'send',
   'POST /templates/check': 'read',
   'POST /capabilities': 'read',
+  'GET /messages/export': 'export',
   'GET /reports/messages/export': 'export',
   'GET /reports/campaigns/{id}/all-data-export': 'export',
 }
@@ -33,7 +34,7 @@ const scopeOf = (method: string, path: string) => SCOPES_OF[`${method} ${path}`]
 const urlOf = (path: string) => `${url}/v1${path.replaceAll(/\{\w+\}/g, '1')}`
 const BROKEN = '{"cut off'
 /** With another method, these paths match a route whose path has an id. */
-const LITERAL = ['/templates/check', '/messages/test']
+const LITERAL = ['/templates/check', '/messages/test', '/messages/export']
 
 /** Sends a body that is not JSON: the expected error must come before the check of the body. */
 async function ask(method: string, path: string, authorization?: string) {

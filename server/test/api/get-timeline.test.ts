@@ -10,10 +10,11 @@ import { claimNow, makeDue, record } from '../delivery/worker.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { joinGroup } from '../support/groups.ts'
 import { keyring } from '../support/keyring.ts'
+import { routeUntilDone } from '../support/log.ts'
 import { type MessageCaller, newKey, startMessageService } from '../support/messages.ts'
 import { assertError } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { isDone, routeAll, startSink, startWorker } from '../webhooks/support.ts'
+import { isDone, startSink, startWorker } from '../webhooks/support.ts'
 
 const database = await createTestDatabase({ uncounted: 'messages get their fallbacks by hand' })
 const { hotPool: pool } = database
@@ -71,6 +72,7 @@ describe('GET /messages/{messageId}/timeline', () => {
       ...['accepted', 'failed', 'sms-scheduled', 'sms-checked', 'sms-attempt-failed', 'sms-checked', 'sms-sent'],
     ])
     assert.equal(find(items, 'failed').reason, 'NOT_REACHABLE')
+    assert.deepEqual(find(items, 'failed').data, { response: '404' })
     const { dueAt, ...scheduled } = find(items, 'sms-scheduled').data
     assert.deepEqual([scheduled, find(items, 'sms-scheduled').reason], [sms, 'RCS_FAILED'])
     const { description, data } = find(items, 'sms-checked')
@@ -172,13 +174,27 @@ describe('GET /messages/{messageId}/timeline', () => {
     assert.match(late.description, /before the message expired, but the network reported it afterwards/)
   })
 
+  test('says of a failed message with a late receipt that its status stays, and since when the SMS is not needed', async () => {
+    const caller = await newCaller()
+    const phone = nextPhone()
+    const messageId = await refusedMessage(pool, caller, { recipients: [phone] })
+    await pool.query(`update messages set expires_at = now() - interval '1 second' where id = $1`, [messageId])
+    await receive([receipt({ messageId, phone, agoMs: 3_600_000 })])
+    const { status, smsFallback } = (await caller.read(messageId)).body
+    assert.deepEqual([status, smsFallback.status], ['FAILED', 'NOT_NEEDED'])
+    const items = await timelineOf(caller, messageId)
+    const [late, needless] = [find(items, 'delivered-late'), find(items, 'sms-not-needed')]
+    assert.equal(late.description, 'The network reported the delivery after the message had its final status, which stays.')
+    assert.deepEqual([needless.reason, needless.occurredAt], ['RCS_DELIVERED', late.occurredAt])
+  })
+
   test('shows the calls of webhook endpoints for its events', async (t) => {
     const caller = await newCaller()
     const sink = await startSink()
     const { endpointId } = await addEndpoint(pool, { accountId: caller.accountId, url: sink.url }, keyring)
     const messageId = await caller.accepted()
     await record(pool, await claimOf(messageId), { is: 'sent' })
-    await routeAll(pool)
+    await routeUntilDone(pool)
     startWorker(t, database.url)
     await until('its event is posted', () => isDone(pool, endpointId))
     const items = await timelineOf(caller, messageId)

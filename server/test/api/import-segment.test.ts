@@ -6,6 +6,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { importGroup } from '../../src/groups/import.ts'
 import type { UploadLimits } from '../../src/groups/upload.ts'
+import { createToken } from '../../src/people/tokens.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { assertError, call, createCaller, startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -14,7 +15,7 @@ const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const LIMITS: UploadLimits = { windowMs: 700, windowBytes: 1_024, longestMs: 60_000, lingerMs: 200 }
 const timeouts = { headersMs: 400, requestMs: 500, keepAliveMs: 5_000 }
 const env = { HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000', HERALD_LIMITS: 'memory' }
-const start = () => startTestService(env, { roles: ['api'], timeouts, uploadLimits: LIMITS })
+const start = (limits = {}) => startTestService(env, { roles: ['api'], timeouts, uploadLimits: { ...LIMITS, ...limits } })
 const { url } = await start()
 
 const CSV = { 'content-type': 'text/csv' }
@@ -215,19 +216,32 @@ describe('an upload', () => {
     assert.equal((await read(1)).body.members, 15_000)
   })
 
-  test('is refused while the account has two of them, or the node four', async () => {
-    const [mine, other, third] = [await setUp(), await setUp(), await setUp()]
+  test('is refused while the account has two of them, or the node four, also through /admin/v1', async () => {
+    // The uploads of this test wait for each other.
+    const node = await start({ windowMs: 60_000 })
+    const [mine, other, third] = [await setUp(node.url), await setUp(node.url), await setUp(node.url)]
+    const expiresAt = new Date(Date.now() + 60_000)
+    const { secret } = await createToken(pool, { name: 'import', role: 'operator', accountIds: [], expiresAt })
+    const sendAsAdmin = (accountId: number) =>
+      call(`${node.url}/admin/v1/accounts/${accountId}/segments/3/import`, {
+        method: 'PUT',
+        authorization: `Bearer ${secret}`,
+        headers: CSV,
+        body: 'phone\n',
+      })
     const open = [mine.begin(1), mine.begin(2)]
     for (const { request } of open) request.write('phone\n')
     await until('both run', async () => (await connections()) === 2)
     const busy = await mine.send(3, 'phone\n')
     assertError(busy, 503, 'RCS_UNAVAILABLE', [['', 'The account already runs 2 imports on this node, the maximum; try again later.']])
     assert.equal(busy.headers.get('retry-after'), '10')
+    assert.deepEqual((await sendAsAdmin(mine.accountId)).body.details, busy.body.details)
     for (const id of [1, 2]) open.push(other.begin(id))
     for (const { request } of open.slice(2)) request.write('phone\n')
     await until('all run', async () => (await connections()) === 4)
     const full = await third.send(1, 'phone\n')
     assertError(full, 503, 'RCS_UNAVAILABLE', [['', 'This node already runs 4 imports, the maximum; try again later.']])
+    assert.deepEqual((await sendAsAdmin(third.accountId)).body.details, full.body.details)
     for (const { request } of open) request.end('+48500100200\n')
     for (const { response } of open) assert.equal((await response).status, 200)
     assert.equal((await third.send(1, 'phone\n')).status, 200)

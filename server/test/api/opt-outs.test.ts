@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { changeAgent } from '../../src/agents/agents.ts'
+import { changeAgent, unassignAgent } from '../../src/agents/agents.ts'
 import { transaction } from '../../src/db/pool.ts'
 import { recordOptOut } from '../../src/replies/opt-outs.ts'
 import { readEmitted } from '../support/emitted.ts'
@@ -70,6 +70,20 @@ describe('PUT and DELETE /opt-outs/{phone}', () => {
     assert.equal((await ask('DELETE', `/opt-outs/${PHONE}`)).status, 204)
     assert.deepEqual(await listed(caller), [])
     assert.equal((await readEmitted(pool, caller)).length, 2, 'one event for each agent that the first request opted them out of')
+  })
+
+  test('end an opt-out of all agents even if every assigned agent is opted in, or none is assigned', async () => {
+    for (const isAssigned of [true, false]) {
+      const caller = await newCaller()
+      const { ask, accountId, agentId } = caller
+      if (!isAssigned) await unassignAgent(pool, agentId, accountId)
+      const { body } = await ask('PUT', `/opt-outs/${PHONE}`, { block: true })
+      assert.equal(body.items.length, isAssigned ? 1 : 0)
+      if (isAssigned) assert.equal((await ask('DELETE', `/opt-outs/${PHONE}?agentId=${agentId}`)).status, 204)
+      assert.equal((await ask('DELETE', `/opt-outs/${PHONE}`)).status, 204)
+      await createAssignedAgent(pool, accountId)
+      assert.deepEqual(await listed(caller), [])
+    }
   })
 
   test('replace the block: PUT without it only opts out', async () => {

@@ -260,14 +260,16 @@ describe('GET /segments/{segmentId}/members', () => {
   })
 })
 
-test('a cursor of one segment’s members is refused for another segment', async () => {
+test('a cursor of one segment’s members is refused for another segment, whether or not that exists', async () => {
   const { put, add, segment } = await caller()
   for (const id of [1, 2]) await put(id, { name: 'S' })
   for (const id of [1, 2]) await add(id, ...PHONES.map((phone) => ({ phone })))
   const { nextCursor } = (await segment('GET', '/1/members?limit=1')).body
   assert.equal((await segment('GET', `/1/members?limit=1&cursor=${nextCursor}`)).status, 200)
-  const foreign = await segment('GET', `/2/members?limit=1&cursor=${nextCursor}`)
-  assert.deepEqual([foreign.status, foreign.body.code], [400, 'RCS_INVALID_CURSOR'])
+  for (const id of [2, 3, 0]) {
+    const foreign = await segment('GET', `/${id}/members?limit=1&cursor=${nextCursor}`)
+    assert.deepEqual([foreign.status, foreign.body.code], [400, 'RCS_INVALID_CURSOR'])
+  }
 })
 
 test('members count towards the quota storedBytes while they are stored, and an excess is refused whole', async () => {

@@ -271,7 +271,8 @@ describe('POST /webhook-endpoints/{id}/test', () => {
     ] as const) {
       const { endpointId, secret } = await create({ url: address, types: ['sms.sent'] })
       const { status: ok, body } = await ask('POST', `/${endpointId}/test`, {})
-      const { eventId, attemptedAt, durationMs, ...result } = body
+      const { attemptId, eventId, attemptedAt, durationMs, nextAttemptAt, ...result } = body
+      assert.equal(nextAttemptAt !== undefined, status === 503)
       assert.deepEqual([ok, result], [200, { endpointId, type: 'webhook.test', attempt: 1, status, response: 'Noted' }])
       const posted = sink.arrived.at(-1)
       assert.equal(posted?.event.eventId, eventId)
@@ -436,11 +437,95 @@ describe('GET /webhook-endpoints/{id}/attempts', () => {
       assert.equal((await walk(`&eventId=${first}&failed=true&sort=attemptedAt`, limit)).length, 12)
     }
     const [hung] = await walk(`&eventId=${first}&failed=true&sort=attemptedAt`, 1)
-    const { attemptedAt, ...known } = hung
+    const { attemptId, attemptedAt, ...known } = hung
     assert.match(attemptedAt, TIME)
     assert.deepEqual(known, { eventId: first, type: 'message.sent', attempt: 12, durationMs: 12, status: 500 })
     assert.deepEqual((await ask('GET', `/${endpointId}/attempts?eventId=x`)).body, { items: [], nextCursor: null })
     for (const query of ['failed=1', 'eventId=', 'sort=status', 'event=x', 'limit=201'])
       assert.equal((await ask('GET', `/${endpointId}/attempts?${query}`)).body.code, 'RCS_INVALID_REQUEST', query)
   })
+
+  test('says when a failed event is posted again, on its last attempt only', async () => {
+    const { ask, create, emit } = await newCaller()
+    const sink = await startSink(() => 503)
+    const { endpointId } = await create({ url: sink.url })
+    const attempts = async () => (await ask('GET', `/${endpointId}/attempts`)).body.items
+    await emit()
+    const [first] = await until('an attempt failed', async () => ((await attempts()).length === 1 ? attempts() : undefined))
+    const due = async () =>
+      (
+        await pool.query('select due_at::timestamptz(3) from webhook_deliveries where endpoint_id = $1', [endpointId])
+      ).rows[0]?.due_at.toISOString()
+    assert.equal(first.nextAttemptAt, await due())
+    assert.ok(first.nextAttemptAt > first.attemptedAt)
+
+    // A replay begins with the first attempt again, so the number of an attempt does not show which was the last.
+    await ask('POST', `/${endpointId}/replay`, { failed: true })
+    const [second, earlier] = await until('another failed', async () => ((await attempts()).length === 2 ? attempts() : undefined))
+    assert.deepEqual([second.attempt, second.nextAttemptAt], [1, await due()])
+    const { nextAttemptAt: _, ...superseded } = first
+    assert.deepEqual(earlier, superseded)
+
+    await pool.query(`update webhook_endpoints set paused_until = now() + interval '1 day' where id = $1`, [endpointId])
+    assert.ok((await attempts())[0].nextAttemptAt > new Date(Date.now() + 80_000_000).toISOString(), 'not before the pause ends')
+    await ask('PATCH', `/${endpointId}`, { status: 'DISABLED' })
+    assert.equal((await attempts())[0].nextAttemptAt, undefined, 'nothing is posted to a disabled endpoint')
+    await ask('PATCH', `/${endpointId}`, { status: 'ACTIVE' })
+    await pool.query('update webhook_deliveries set due_at = null where endpoint_id = $1', [endpointId])
+    assert.equal((await attempts())[0].nextAttemptAt, undefined, 'it failed permanently')
+  })
+})
+
+describe('GET /webhook-endpoints/{id}/attempts/{attemptId}', () => {
+  test('returns what was posted, without the signature', async () => {
+    const { accountId, ask, create } = await newCaller()
+    const sink = await startSink(() => 503)
+    const { endpointId } = await create({ url: sink.url })
+    await recordEvent(pool, { accountId, kind: 'message.sent', data: { note: 'Grüße "an" \u2028 +491701234567' } })
+    const [attempt] = await until('an attempt failed', async () => {
+      const { items } = (await ask('GET', `/${endpointId}/attempts`)).body
+      return items.length === 1 ? items : undefined
+    })
+    const posted = sink.arrived[0] as (typeof sink.arrived)[number]
+    const { status, body } = await ask('GET', `/${endpointId}/attempts/${attempt.attemptId}`)
+    const { request, ...rest } = body
+    assert.deepEqual([status, rest], [200, attempt])
+    assert.deepEqual([request.url, request.body], [sink.url, posted.body])
+    assert.deepEqual(Object.keys(request.headers), ['content-type', 'user-agent', 'webhook-id', 'webhook-timestamp'])
+    for (const [name, value] of Object.entries(request.headers)) assert.equal(value, posted.headers[name], name)
+
+    await pool.query('delete from log_pages where account_id = $1', [accountId])
+    const { request: gone, eventId, ...kept } = (await ask('GET', `/${endpointId}/attempts/${attempt.attemptId}`)).body
+    assert.deepEqual([gone, eventId, kept.attemptId], [undefined, undefined, attempt.attemptId])
+  })
+
+  test('responds 404 for an attempt that is unknown or of another endpoint', async () => {
+    const { ask, create, emit } = await newCaller()
+    const sink = await startSink()
+    const [one, other] = [await create({ url: sink.url }), await create({ url: `${sink.url}/other`, types: ['sms.sent'] })]
+    await emit()
+    const path = `/${one.endpointId}/attempts`
+    const { attemptId } = await until('it is posted', async () => (await ask('GET', path)).body.items[0])
+    assert.equal((await ask('GET', `${path}/${attemptId}`)).status, 200)
+    const reason = 'names no attempt of this endpoint in the last 30 days'
+    for (const unknown of [`/${other.endpointId}/attempts/${attemptId}`, `${path}/${attemptId}0`, `${path}/x`, `${path}/wa-9-9-9-9-9`])
+      assertError(await ask('GET', unknown), 404, 'RCS_NOT_FOUND', [['/attemptId', reason]], unknown)
+    assertError(await (await newCaller()).ask('GET', `${path}/${attemptId}`), 404, NOT_FOUND)
+  })
+})
+
+test('an endpoint shows when its oldest pending event happened', async () => {
+  const { ask, create, emit } = await newCaller()
+  const sink = await startSink(() => 503)
+  const { endpointId } = await create({ url: sink.url })
+  for (let n = 0; n < 3; n += 1) await emit()
+  await until('all have failed once', async () => (await ask('GET', `/${endpointId}/attempts`)).body.items.length === 3)
+  const oldest = new Date(Math.min(...sink.arrived.map(({ event }) => Date.parse(event.occurredAt)))).toISOString()
+  const { pending, oldestPendingAt } = (await ask('GET', `/${endpointId}`)).body
+  assert.deepEqual([pending, oldestPendingAt], [3, oldest])
+  assert.equal((await ask('GET')).body.items[0].oldestPendingAt, oldest)
+  sink.respondWith(() => 204)
+  await ask('POST', `/${endpointId}/replay`, { failed: true })
+  await until('all are accepted', async () => (await ask('GET', `/${endpointId}`)).body.pending === 0)
+  assert.equal((await ask('GET', `/${endpointId}`)).body.oldestPendingAt, undefined)
 })

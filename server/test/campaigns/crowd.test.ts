@@ -61,7 +61,9 @@ test('a campaign of 100,000 messages does not slow claims while it is paused, an
   const aloneMs = await claimTimeMs()
   const campaignId = await queuedCampaign(100_000)
   await moveCampaign(pool, campaignId, 'PAUSED')
-  const besideMs = await claimTimeMs()
+  let besideMs = await claimTimeMs()
+  // On a busy machine, the fastest of 11 can be slow, too. A scan never gets faster.
+  for (let again = 0; again < 5 && besideMs >= 3 * aloneMs + 2; again += 1) besideMs = Math.min(besideMs, await claimTimeMs())
   t.diagnostic(`a claim took ${aloneMs.toFixed(2)} ms, and ${besideMs.toFixed(2)} ms beside a paused campaign`)
   // A scan of 100,000 entries takes 60 ms and more.
   assert.ok(besideMs < 3 * aloneMs + 2, `${besideMs} ms instead of ${aloneMs} ms`)

@@ -9,7 +9,7 @@ import { startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { importGroup } from '../../src/groups/import.ts'
 import { createTemplate, deleteTemplate, replaceTemplate } from '../../src/templates/templates.ts'
 import { createSender } from '../delivery/support.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { erased } from '../support/erased.ts'
 import { until } from '../support/until.ts'
 import { acceptedCampaign, assertCountersEqualRows, fillGroup, fillGroups, makeAll, phone, phones, recipientsOf } from './support.ts'
@@ -57,7 +57,7 @@ async function assertMade(campaignId: string, expected: string[]): Promise<void>
 }
 
 afterEach(async () => {
-  await pool.query('truncate queue, expiries, messages, campaigns, report_totals, report_deltas')
+  await ownerOf(pool).query('truncate queue, expiries, messages, campaigns, report_totals, report_deltas')
 })
 
 /** Imports a file of an operator. */
@@ -120,7 +120,8 @@ describe('the fan-out of a campaign', () => {
       await tx.query('select from groups where account_id = $1 and number = 1 for update', [accountId])
       importing = importInto(accountId, 1, phones(5, 20))
       await until('the import waits for its last step', async () => {
-        return (await pool.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)).rowCount
+        return (await ownerOf(pool).query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`))
+          .rowCount
       })
       await startDue(pool)
     })
@@ -186,7 +187,7 @@ describe('each number gets exactly one message', () => {
     await startDue(pool)
     for (let isLeft = true; isLeft; ) {
       const before = await findCampaign(pool, campaignId)
-      const { status } = await duringChunk((tx, pid) => tx.query('select pg_terminate_backend($1)', [pid]))
+      const { status } = await duringChunk((_tx, pid) => ownerOf(pool).query('select pg_terminate_backend($1)', [pid]))
       assert.equal(status, 'rejected')
       assert.deepEqual(await findCampaign(pool, campaignId), before, 'nothing is left of the chunk')
       await assertCountersEqualRows(pool, campaignId)
@@ -238,15 +239,15 @@ describe('each number gets exactly one message', () => {
 test('names a campaign whose fan-out fails, skips it for others, and continues it later', async () => {
   const [broken, other] = [await campaignTo([phones(0, 5)]), await campaignTo([phones(0, 7)])]
   await startDue(pool)
-  await pool.query(`create function fail() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$`)
-  await pool.query(
+  await ownerOf(pool).query(`create function fail() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$`)
+  await ownerOf(pool).query(
     `create trigger fail before update on campaigns for each row when (old.id = '${broken.campaignId}') execute function fail()`,
   )
   assert.equal((await fanOut(pool, erased)).failed?.campaignId, broken.campaignId)
   assert.deepEqual(await fanOut(pool, erased, [broken.campaignId]), { created: 7, mayBeMore: true })
   assert.deepEqual(await fanOut(pool, erased, [broken.campaignId]), { created: 0, mayBeMore: false })
   await assertMade(other.campaignId, phones(0, 7))
-  await pool.query('drop function fail cascade')
+  await ownerOf(pool).query('drop function fail cascade')
   await makeAll(pool)
   await assertMade(broken.campaignId, phones(0, 5))
 })

@@ -8,7 +8,7 @@ import { completeDone, startDue } from '../../src/delivery/campaigns/lifecycle.t
 import { type ApiError, ERRORS } from '../../src/errors.ts'
 import { createTemplate, deleteTemplate, replaceTemplate } from '../../src/templates/templates.ts'
 import { createSender } from '../delivery/support.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { sending, TEXT } from '../support/templates.ts'
 import { until } from '../support/until.ts'
 import { acceptedCampaign, fillGroup, makeAll } from './support.ts'
@@ -40,7 +40,9 @@ async function setUp() {
 
 async function untilOneWaits(): Promise<void> {
   await until('one waits for the other', async () => {
-    const { rowCount } = await pool.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+    const { rowCount } = await ownerOf(pool).query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
     return rowCount === 1
   })
 }

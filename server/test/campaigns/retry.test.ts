@@ -6,6 +6,7 @@ import { countRetried, planRetry, retryCampaign } from '../../src/campaigns/retr
 import { fanOut } from '../../src/delivery/campaigns/fan-out.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { PRIORITIES } from '../../src/messages/states.ts'
+import { Refusal } from '../../src/refusal.ts'
 import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { erased } from '../support/erased.ts'
@@ -103,7 +104,12 @@ describe('a retry of a cancelled campaign', () => {
     await moveCampaign(pool, campaignId, 'CANCELLED')
     await withdrawAll()
     const message = `The campaign ${campaignId} has no failures except 2 messages withdrawn when it was cancelled; --include-cancelled sends them.`
-    await assert.rejects(planRetry(pool, campaignId, {}), { message })
+    await assert.rejects(planRetry(pool, campaignId, {}), (error) => {
+      assert.ok(error instanceof Refusal && error.message === message, String(error))
+      const reason = message.replace('--include-cancelled', 'includeCancelled')
+      assert.deepEqual([error.asApiError.code, error.asApiError.details], ['RCS_REFUSED', [{ path: '', reason }]])
+      return true
+    })
     assert.equal((await planRetry(pool, campaignId, { includeCancelled: true })).messages, 2)
   })
 
@@ -126,8 +132,11 @@ describe('a retry', () => {
     await arriveLate(campaignId, failed[0] as string)
     await complete(campaignId)
     await pool.query('delete from group_members')
-    const { messages } = await countRetried(pool, campaignId, {})
+    const { messages, isMore } = await countRetried(pool, campaignId, {})
+    const first = await countRetried(pool, campaignId, {}, { withinMs: 0 })
+    assert.ok(!isMore && first.isMore && first.messages > 0 && first.messages < messages, 'a count ends after its time')
     const { campaignId: retried } = await retryCampaign(pool, campaignId)
+    assert.equal((await planCancel(pool, retried, 0))?.notCreated, people.length)
     assert.ok((await makeAll(pool)).length > 1)
     assert.deepEqual(await recipientsOf(pool, retried), failed.slice(1))
     assert.equal(messages, failed.length - 1)

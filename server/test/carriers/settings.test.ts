@@ -47,7 +47,7 @@ describe('the carriers’ file', () => {
     const address = 'https://europe-rcsbusinessmessaging.googleapis.com'
     const { webhookToken } = google
     assert.deepEqual(read({ google: { ...google, ...rates }, smsc: { ...smpp, window: 20, tls: true } }), {
-      rcs: [{ name: 'google', address, serviceAccount, webhookToken, connections: 128, ...rates }],
+      rcs: [{ name: 'google', address, serviceAccount, webhookToken, isSimulator: false, connections: 128, ...rates }],
       sms: { name: 'smsc', ...smpp, window: 20, tls: true },
     })
   })

@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { createAccount } from '../../src/accounts/accounts.ts'
 import { createAgent } from '../../src/agents/agents.ts'
 import { createProgram } from '../../src/cli/program.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { createDataDir, heraldJson, runHerald, testFailures } from '../support/process.ts'
 import { call, startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -27,11 +27,11 @@ describe('herald', { concurrency: 2 }, () => {
     const fresh = await createTestDatabase({ empty: true })
     const freshEnv = { HERALD_DATABASE_URL: fresh.url }
     assert.deepEqual(await heraldJson(['account', 'list'], freshEnv), [])
-    await fresh.pool.query(`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`)
+    await ownerOf(fresh.pool).query(`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`)
     const newer = await runHerald(['account', 'list'], freshEnv)
     assert.equal(newer.code, 1)
     assert.match(newer.stderr, /^The database has a newer schema \(9999_future\) than this version of Herald knows.*\n$/)
-    await fresh.pool.query('delete from schema_migrations')
+    await ownerOf(fresh.pool).query('delete from schema_migrations')
     const older = await runHerald(['account', 'list'], freshEnv)
     assert.equal(older.stderr, 'The database has an older schema than this version of Herald: run "npx herald migrate" first.\n')
   })

@@ -17,11 +17,10 @@ import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/suppo
 import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
-import { LOGGED_EVENTS } from '../support/log.ts'
+import { LOGGED_EVENTS, routeUntilDone } from '../support/log.ts'
 import { HERALD, heraldJson, runHerald } from '../support/process.ts'
 import { answerHerald, NO_TERMINAL } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
-import { routeAll } from '../webhooks/support.ts'
 
 // Commands that send, cancel, delete, revoke or replace state their effect, and run only after the operator has agreed.
 
@@ -62,7 +61,7 @@ async function newEndpoint() {
   const { accountId } = await createSender(pool)
   const endpoint = await addEndpoint(pool, { accountId, url: `https://hooks.example.com/${accountId}` }, keyring)
   for (let count = 0; count < 2; count += 1) await recordEvent(pool, { accountId, kind: 'message.sent', data: {} })
-  await routeAll(pool)
+  await routeUntilDone(pool)
   await pool.query(
     `update webhook_deliveries set attempts = 1, due_at = now() + interval '1 hour'
      where endpoint_id = $1 and position = (select min(position) from webhook_deliveries where endpoint_id = $1)`,
@@ -158,7 +157,9 @@ const CASES: Case[] = [
     command: 'opt-out remove',
     prepare: async () => {
       const { accountId, agentId } = await createSender(pool)
-      const [optOut] = await changeOptOut(pool, { accountId, agentId, phone: '+48500100200' }, true)
+      const {
+        after: [optOut],
+      } = await changeOptOut(pool, { accountId, agentId, phone: '+48500100200' }, true)
       const since = `who opted out at ${optOut?.changedAt.toISOString()} (by operator)`
       const effect = `let the agent ${agentId} of account ${accountId} send campaigns again to 1 recipient, +48500100200, ${since}`
       return { args: ['opt-out', 'remove', `${accountId}`, '+48500100200', '--agent', agentId], effect }
@@ -371,4 +372,16 @@ describe('the question', () => {
       assert.equal(written, '')
     })
   }
+})
+
+test('the effect of webhook remove counts one failed event as one', async () => {
+  const { endpointId } = await newEndpoint()
+  await pool.query('update webhook_deliveries set due_at = null where endpoint_id = $1 and attempts = 1', [endpointId])
+  const { stderr } = await runHerald(['webhook', 'remove', `${endpointId}`], env)
+  assert.match(stderr, /with 1 pending and 1 failed event\. Nothing has changed/)
+})
+
+test('person allow of a number that was never erased is refused without a question', async () => {
+  const { code, stderr } = await runHerald(['person', 'allow', '+48700000009'], env)
+  assert.deepEqual([code, stderr], [3, '+48700000009 was not erased.\n'])
 })

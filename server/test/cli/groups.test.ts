@@ -8,7 +8,7 @@ import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { setQuotas } from '../../src/accounts/quotas.ts'
 import { importedInWords, progressLine } from '../../src/cli/segment.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { heraldJson, runHerald, testFailures } from '../support/process.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -145,7 +145,7 @@ describe('herald group', { concurrency: 2 }, () => {
       /^The quota storedBytes of the account is 0, .*\.\n$/,
       1,
     ],
-    [['import', account, '1', join(directory, 'none.csv')], /^There is no file .*none\.csv\.\n$/],
+    [['import', account, '1', join(directory, 'none.csv')], /^There is no file .*none\.csv\.\n$/, 3],
     [['import', account, '1', directory], /is a directory, not a file\.\n$/],
     [['show', account, '77'], new RegExp(`^Account ${account} has no group 77; see "herald segment list ${account}"\\.\\n$`)],
     [['remove', '999', '77', '--yes'], /^There is no account 999; see "herald account list"/, 3],
@@ -161,7 +161,9 @@ describe('herald group', { concurrency: 2 }, () => {
     killed.child.stdin.on('error', () => {})
     killed.child.stdin.write(`phone,note\n${lines(0)}${lines(1_000)}${lines(2_000)}${lines(3_000)}`)
     await until('a batch is in the database', async () => {
-      const { rows } = await pool.query(`select from pg_stat_activity where datname = current_database() and query like 'copy arrivals%'`)
+      const { rows } = await ownerOf(pool).query(
+        `select from pg_stat_activity where datname = current_database() and query like 'copy arrivals%'`,
+      )
       return rows.length > 0
     })
     killed.child.kill('SIGKILL')

@@ -47,6 +47,23 @@ describe('herald key', { concurrency: 2 }, () => {
     assert.notEqual((await listed()).expiresAt, null, 'rotating keeps the restrictions')
   })
 
+  test('stores IPv4-mapped IPv6 as IPv4, in every spelling', async () => {
+    const { accountId } = await createCaller(pool)
+    for (const [given, stored] of [
+      ['::ffff:10.0.0.1', '10.0.0.1/32'],
+      ['0:0:0:0:0:ffff:10.0.0.1', '10.0.0.1/32'],
+      ['0000::FFFF:a00:1', '10.0.0.1/32'],
+      ['::0:ffff:10.1.2.3/104', '10.0.0.0/8'],
+      ['::ffff:0:0/96', '0.0.0.0/0'],
+      ['::1', '::1/128'],
+    ] as const) {
+      const { addresses, integrationKey } = await heraldJson(['key', 'create', `${accountId}`, '--address', given], env)
+      assert.deepEqual(addresses, [stored], given)
+      const updated = await heraldJson(['key', 'update', integrationKey, '--address', given, '--yes'], env)
+      assert.deepEqual(updated.addresses, [stored], given)
+    }
+  })
+
   test('create without options prints the key and the secret alone', async () => {
     const { accountId } = await createCaller(pool)
     assert.deepEqual(Object.keys(await heraldJson(['key', 'create', `${accountId}`], env)), ['integrationKey', 'secret'])
@@ -65,12 +82,12 @@ describe('herald key', { concurrency: 2 }, () => {
     [
       [create('--scope', 'sned'), /Allowed values are send, read, export, and manage\./],
       [create('--scope', ''), /Allowed values are/],
-      [create('--expires', '2020-01-01T00:00:00Z'), /It must be in the future; "herald key revoke" ends a key at once\./],
+      [create('--expires', '2020-01-01T00:00:00Z'), /It must be in the future; "revoke" ends it at once\./],
       [create('--expires', '2999-01-01'), /It must be a time with its zone/],
       [create('--expires', '0d'), /It must be a time with its zone/],
       [create('--address', '10.0.0.0/33'), /It must be addresses or networks, such as/],
       [create('--address', '2001:db8::/129'), /It must be addresses or networks, such as/],
-      [create('--address', '::ffff:10.0.0.1'), /It must be addresses or networks, such as/],
+      [create('--address', '::ffff:0.0.0.0/95'), /It must be addresses or networks, such as/],
       [create('--address', 'example.com'), /It must be addresses or networks, such as/],
       [create('--address', '10.0.0.1,'), /It must be addresses or networks, such as/],
       [create('--address', Array.from({ length: 101 }, (_, n) => `10.0.0.${n}`).join()), /A key has at most 100 addresses and networks\./],

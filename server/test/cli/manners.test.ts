@@ -93,10 +93,21 @@ describe('a mistyped word', () => {
     })
   }
 
+  test('suggests a removal for "unblock" only in opt-outs', async () => {
+    const program = await createProgram()
+    const suggested = program.commands.flatMap((group) => {
+      const known = group.commands.map((each) => each.name())
+      const found = nearest('unblock', known, group.name())
+      return found === undefined ? [] : [`${group.name()} ${found}`]
+    })
+    assert.deepEqual(suggested.sort(), ['opt-out remove', 'webhook enable'])
+  })
+
   test('is refused with the nearest command or option', async () => {
     for (const [args, error] of [
       [['campain', 'list', '1'], /unknown command 'campain'\nDid you mean "campaign"\? See "herald --help"\.\n$/],
       [['campaign', 'unpause', 'x'], /unknown command 'unpause'\nDid you mean "resume"\? See "herald campaign --help"\.\n$/],
+      [['webhook', 'unblock', '3'], /unknown command 'unblock'\nDid you mean "enable"\? See "herald webhook --help"\.\n$/],
       [['account', 'list', '--jsn'], /unknown option '--jsn'\nDid you mean "--json"\? See "herald account list --help"\.\n$/],
       [['agent', 'assign', 'a'], /missing required argument 'account-id'\nSee "herald agent assign --help"\.\n$/],
     ] as const) {

@@ -67,9 +67,11 @@ describe('herald message', () => {
     const sent = await queueMessage(pool, sender)
     const { entries } = await claimNow(pool, { free: 1_000 })
     await record(pool, entries.find((entry) => entry.messageId === sent) as (typeof entries)[number], { is: 'sent' })
-    const { code, stderr } = await runHerald(['message', 'cancel', sent, '--yes'], env)
-    assert.equal(code, 1)
-    assert.match(stderr, /The message is SENT: a message can be cancelled while it waits to be handed to the network\.\n$/)
+    const again = await heraldJson(['message', 'cancel', messageId], env)
+    assert.equal(again.failure.reason, 'CANCELLED', 'nothing changes, so nothing is asked')
+    const { code, stderr } = await runHerald(['message', 'cancel', sent], env)
+    const reason = 'The message is SENT: a message can be cancelled while it waits to be handed to the network.\n'
+    assert.deepEqual([code, stderr], [1, reason], 'what is refused is not asked')
   })
 
   testFailures(
@@ -110,6 +112,19 @@ describe('herald send', () => {
     const { status, clientReferenceId } = JSON.parse(command.output.stdout)
     assert.deepEqual([status, clientReferenceId], ['READ', 'r-1'])
     assert.match(command.output.stderr, /ACCEPTED\n(.*\n)*.* READ\n/)
+  })
+
+  test('ends a wait after --timeout with exit status 5, and hints that no service delivers', async () => {
+    const { accountId } = await createSender(pool)
+    const { code, stdout, stderr } = await runHerald(['send', `${accountId}`, PHONE, 'Hello', '--wait', '--timeout', '4'], env)
+    assert.equal(code, 5)
+    assert.match(stdout, / is ACCEPTED\.\n$/)
+    assert.match(
+      stderr,
+      /ACCEPTED\nThe message still waits to be sent\. .*\nThe message is not READ, FAILED or EXPIRED after 4 s\. "herald message show /,
+    )
+    const { code: without, stderr: refusal } = await runHerald(['send', `${accountId}`, PHONE, 'Hello', '--timeout', '4'], env)
+    assert.deepEqual([without, refusal], [2, '--timeout needs --wait.\n'])
   })
 
   test('takes a text of several lines, and with --wait fails if the message does', async () => {

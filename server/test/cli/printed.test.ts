@@ -7,7 +7,7 @@ import { asText, table } from '../../src/cli/terminal.ts'
 import { printable } from '../../src/printable.ts'
 import { acceptedCampaign, fillGroup, phones } from '../campaigns/support.ts'
 import { createSender } from '../delivery/support.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { runHerald } from '../support/process.ts'
 
 // Text of callers, recipients and endpoints reaches an operator's terminal escaped, never as a control sequence.
@@ -104,7 +104,7 @@ describe('herald', { concurrency: 2 }, () => {
   test('opt-out list escapes an agent id, in words and as JSON', async () => {
     const { accountId } = await createSender(pool)
     // The constraint rejects such ids, but the list must not rely on it.
-    await pool.query('alter table agents drop constraint agents_agent_id_check')
+    await ownerOf(pool).query('alter table agents drop constraint agents_agent_id_check')
     await pool.query(`insert into agents (agent_id, name, billing_type, carrier) values ($1, 'x', 'single', 'simulator')`, [HOSTILE])
     await pool.query('insert into agent_assignments (agent_id, account_id) values ($1, $2)', [HOSTILE, accountId])
     await pool.query(

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { startMessageService } from '../support/messages.ts'
+import { untilFarFromMidnight } from '../support/midnight.ts'
 import { heraldJson, runHerald, testFailures } from '../support/process.ts'
 
 const database = await createTestDatabase()
@@ -10,6 +11,7 @@ const { newCaller } = await startMessageService(database)
 
 describe('herald account quota', () => {
   test('shows each quota and its use, sets quotas, and resets them to the default', async () => {
+    await untilFarFromMidnight()
     const caller = await newCaller()
     const { accountId } = caller
     await caller.accepted()

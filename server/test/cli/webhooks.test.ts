@@ -128,7 +128,7 @@ describe('herald webhook', { concurrency: 3 }, () => {
     )
     assert.deepEqual([accepted.code, accepted.stderr], [0, ''])
     const refused = await runHerald(['webhook', 'test', `${bad.endpointId}`, '--json'], env)
-    const { attemptedAt, durationMs, eventId, ...outcome } = JSON.parse(refused.stdout)
+    const { attemptId, attemptedAt, durationMs, eventId, nextAttemptAt, ...outcome } = JSON.parse(refused.stdout)
     const response = '\u001b[2J\u009b31mNot \u202enow'
     assert.deepEqual(outcome, { endpointId: bad.endpointId, type: 'webhook.test', attempt: 1, status: 503, error: null, response })
     assert.equal(refused.code, 1)

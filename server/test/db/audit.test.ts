@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { type Executor, transaction } from '../../src/db/pool.ts'
 import { createSender, queueMessage } from '../delivery/support.ts'
 import { auditDatabase, type RULES } from '../support/audit.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { writeEvents } from '../support/log.ts'
 
 const { pool } = await createTestDatabase({ unmetered: 'a message is written by hand' })
@@ -49,7 +49,7 @@ const rolledBack = new Error('rolled back')
 
 async function undone(work: (tx: Executor) => Promise<void>): Promise<void> {
   await assert.rejects(
-    transaction(pool, async (tx) => {
+    transaction(ownerOf(pool), async (tx) => {
       await work(tx)
       throw rolledBack
     }),

@@ -5,7 +5,7 @@ import type { Client } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { timeoutClient } from '../../src/db/client.ts'
 import { createPool, isUnavailable, transaction } from '../../src/db/pool.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTable, createTestDatabase } from '../support/database.ts'
 
 // Its statements may take so long and no longer.
 
@@ -51,7 +51,7 @@ describe('a statement that exceeds its timeout', () => {
   })
 
   test('rolls its transaction back', async () => {
-    await pool.query('create table marks (mark text)')
+    await createTable(pool, 'marks (mark text)')
     const failing = transaction(pool, async (tx) => {
       await tx.query(`insert into marks values ('undone')`)
       await tx.query(SLOW)
@@ -62,7 +62,7 @@ describe('a statement that exceeds its timeout', () => {
 
   test('is ended after the connection’s timeout if it has none of its own', async () => {
     const client = await connected(50)
-    await assert.rejects(client.query('select pg_sleep(0.3)'), isTimeOut)
+    await assert.rejects(client.query('select pg_sleep(2)'), isTimeOut)
     assert.equal((await client.query({ text: 'select pg_sleep(0.3), 1 as n', ...LONG })).rows[0].n, 1)
   })
 
@@ -81,9 +81,9 @@ describe('a statement that exceeds its timeout', () => {
   })
 
   test('before it is sent is never sent', async () => {
-    await pool.query('create table written (mark text)')
+    await createTable(pool, 'written (mark text)')
     const client = await connected()
-    const before = client.query('select pg_sleep(0.3)')
+    const before = client.query('select pg_sleep(2)')
     await assert.rejects(client.query({ text: `insert into written values ('late')`, ...SHORT }), isTimeOut)
     await before
     assert.deepEqual((await client.query('select * from written')).rows, [])
@@ -95,13 +95,13 @@ describe('a statement that exceeds its timeout', () => {
       () => {},
     )
     after(() => named.end())
-    await assert.rejects(named.query('select pg_sleep(0.3)'), isTimeOut)
+    await assert.rejects(named.query('select pg_sleep(2)'), isTimeOut)
     const text = `select pg_sleep(0.3), current_setting('application_name') as name`
     assert.equal((await named.query({ text, ...LONG })).rows[0].name, 'named')
   })
 
   test('ends a stream with an error', async () => {
-    await pool.query('create table streamed (mark text)')
+    await createTable(pool, 'streamed (mark text)')
     const client = await connected(50)
     await assert.rejects(finished(client.query(copyFrom('copy streamed from stdin'))), isTimeOut)
   })

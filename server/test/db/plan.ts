@@ -49,8 +49,8 @@ const NARROWING: Record<string, string[]> = {
   account_usage_deltas: ['at'],
 }
 
-/** Tables with one row, and one without an index. */
-const TINY = ['expiry_walk', 'carrier_rates']
+/** Tables with one row, or one for each carrier or process. */
+const TINY = ['expiry_walk', 'carrier_rates', 'node_status']
 
 /** Nodes that read all rows below them, even if a limit above them needs only the first. */
 const READS_ALL = /^(Sort|Incremental Sort|Aggregate|WindowAgg|Hash|Materialize|SetOp|ModifyTable)$/

@@ -5,7 +5,7 @@ import type pg from 'pg'
 import { type HotStatement, hotStatements } from '../../scripts/hot-statements.ts'
 import { indented, sqlPages } from '../../scripts/sql-pages.ts'
 import { messagesTableOf } from '../../src/db/partitions.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { fillDatabase } from './filled.ts'
 import { planOf, problemsOf, readIndexes } from './plan.ts'
 
@@ -38,7 +38,7 @@ async function analyzeTables(): Promise<void> {
   const { rows } = await pool.query<{ name: string }>(
     `select oid::regclass::text as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace and pg_relation_size(oid) > 0`,
   )
-  for (const { name } of rows) await pool.query(`analyze ${name}`)
+  for (const { name } of rows) await ownerOf(pool).query(`analyze ${name}`)
 }
 
 const STATES: [state: string, prepare: () => Promise<void>][] = [

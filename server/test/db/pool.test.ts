@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import pg from 'pg'
 import { isLockedOut, isUnavailable, transaction } from '../../src/db/pool.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTable, createTestDatabase, ownerOf } from '../support/database.ts'
 
 const { pool } = await createTestDatabase()
-await pool.query('create table marks (mark text)')
+await createTable(pool, 'marks (mark text)')
 
 describe('a transaction', () => {
   test('commits when its work returns and rolls back when it throws', async () => {
@@ -37,7 +37,7 @@ describe('a transaction', () => {
         const next = statement === undefined ? undefined : tx.query(statement)
         // It is awaited below, and may end before.
         next?.catch(() => {})
-        await pool.query('select pg_terminate_backend($1, 5000)', [rows[0].pid])
+        await ownerOf(pool).query('select pg_terminate_backend($1, 5000)', [rows[0].pid])
         await next
         await tx.query('select 1')
       })
@@ -76,6 +76,7 @@ test('distinguishes a rejected login from too many connections and from a reject
     assert.deepEqual([isLockedOut(atLogin), isUnavailable(atLogin)], [true, true])
     assert.deepEqual([isLockedOut(inSession), isUnavailable(inSession)], [false, false])
   }
+  for (const code of ['22023', '42501']) assert.deepEqual(isLockedOut(refused(code, 'call_string_check_hook')), true, 'of the role')
   const full = refused('53300', 'CheckMyDatabase')
   assert.deepEqual([isLockedOut(full), isUnavailable(full)], [false, true])
 })

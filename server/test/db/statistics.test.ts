@@ -6,7 +6,7 @@ import type { Executor } from '../../src/db/pool.ts'
 import { refreshStatistics } from '../../src/db/statistics.ts'
 import { recordResults } from '../../src/delivery/results.ts'
 import { createSender, queueMessages } from '../delivery/support.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
 const { hotPool: pool, url } = await createTestDatabase({ uncounted: 'a message is deleted by hand, so that its month is empty' })
@@ -35,8 +35,8 @@ async function grow(table: string, rows: number): Promise<void> {
 
 describe('statistics', () => {
   test('analyze a table when it exceeds twice its known rows and 500, and not when it is large', async () => {
-    await pool.query('create table messages_1999_01 (n int) with (autovacuum_enabled = off)')
-    await pool.query('analyze messages_1999_01')
+    await ownerOf(pool).query('create table messages_1999_01 (n int) with (autovacuum_enabled = off)')
+    await ownerOf(pool).query('analyze messages_1999_01')
     await grow('messages_1999_01', 500)
     assert.deepEqual([await refreshStatistics(pool), await knownRows('messages_1999_01')], [[], 0])
     await grow('messages_1999_01', 1)
@@ -50,7 +50,7 @@ describe('statistics', () => {
   })
 
   test('skip a table that is locked by another session', async () => {
-    await pool.query('create table messages_1999_02 (n int) with (autovacuum_enabled = off)')
+    await ownerOf(pool).query('create table messages_1999_02 (n int) with (autovacuum_enabled = off)')
     await grow('messages_1999_02', 501)
     const client = new pg.Client(url)
     await client.connect()
@@ -63,7 +63,7 @@ describe('statistics', () => {
   })
 
   test('skip a table that is not of Herald, whatever its name', async () => {
-    await pool.query('create table "User; select 1" (n int) with (autovacuum_enabled = off)')
+    await ownerOf(pool).query('create table "User; select 1" (n int) with (autovacuum_enabled = off)')
     await grow('"User; select 1"', 501)
     assert.deepEqual(await refreshStatistics(pool), [])
   })
@@ -73,8 +73,8 @@ describe('statistics', () => {
     const [id = ''] = await queueMessages(pool, sender)
     const messages = messagesTableOf(id)
     await pool.query(`delete from ${messages}`)
-    await pool.query(`alter table ${messages} set (autovacuum_enabled = off)`)
-    await pool.query(`vacuum analyze ${messages}`)
+    await ownerOf(pool).query(`alter table ${messages} set (autovacuum_enabled = off)`)
+    await ownerOf(pool).query(`vacuum analyze ${messages}`)
     const client = await pool.connect()
     try {
       await client.query('set plan_cache_mode = force_generic_plan')

@@ -7,7 +7,7 @@ import type { ClaimRequest, Entry } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { ensureRate } from '../../src/delivery/rate.ts'
 import { NO_CAMPAIGN, UUID } from '../../src/ids.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { callerAt } from '../support/messages.ts'
 import { startNetwork } from '../support/network.ts'
 import { startTestService } from '../support/service.ts'
@@ -38,7 +38,7 @@ async function sharesOf(senders: Sender[], fields: Partial<ClaimRequest> = {}): 
 }
 
 beforeEach(async () => {
-  await pool.query('truncate queue, expiries, messages')
+  await ownerOf(pool).query('truncate queue, expiries, messages')
   await pool.query(`update agent_assignments set served_at = '-infinity'`)
 })
 

@@ -9,7 +9,7 @@ import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createSend } from '../../src/delivery/send.ts'
 import { LATEST_BEGIN_MS, retryMs } from '../../src/delivery/worker.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { moveExpiry } from '../support/expiring.ts'
 import { keyring } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
@@ -23,7 +23,7 @@ const [one, two] = [await createSender(pool), await createSender(pool)]
 const simulator = await startSimulator()
 
 beforeEach(async () => {
-  await pool.query('truncate queue')
+  await ownerOf(pool).query('truncate queue')
 })
 
 async function queueRows(): Promise<{ attempts: number; lease: string | null }[]> {
@@ -85,11 +85,11 @@ describe('a message that could not be sent', () => {
 
   test('is sent as soon as the database responds, not at the end of its lease', async (t) => {
     const messageId = await queueMessage(pool, one)
-    await pool.query('alter table contents rename to contents_away')
+    await ownerOf(pool).query('alter table contents rename to contents_away')
     // With calls of up to ten minutes, the lease lasts longer than this test may.
     startWorker(t, url, createCarrier({ longestCallMs: 600_000 }))
     await until('it is claimed', async () => (await queueRows())[0]?.lease !== null)
-    await pool.query('alter table contents_away rename to contents')
+    await ownerOf(pool).query('alter table contents_away rename to contents')
     await untilSent(messageId)
   })
 

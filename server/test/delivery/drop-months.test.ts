@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { createHotPool, type Pool } from '../../src/db/pool.ts'
 import { findOldMonths } from '../../src/delivery/drop-months.ts'
 import { dropOldMonths } from '../../src/delivery/retention.ts'
-import { createTestDatabase, makePastMonths } from '../support/database.ts'
+import { createTestDatabase, makePastMonths, ownerOf } from '../support/database.ts'
 import { callerAt } from '../support/messages.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -19,10 +19,9 @@ async function createOldDatabase() {
   const { pool } = database
   await makePastMonths(pool, MONTHS)
   const sender = await createSender(pool)
-  await pool.query(
-    `create view old as select n as age, uuid_v7_from(at) as id, at from (
-       select n, date_trunc('month', now()) - n * interval '1 month' + interval '1 day' as at from generate_series(0, ${MONTHS}) as n) as months`,
-  )
+  await ownerOf(pool).query(`create view old as select n as age, uuid_v7_from(at) as id, at from (
+       select n, date_trunc('month', now()) - n * interval '1 month' + interval '1 day' as at from generate_series(0, ${MONTHS}) as n) as months;
+     grant select on old to herald_service`)
   const own = `${sender.accountId}, '${sender.agentId}'`
   for (const statement of [
     `insert into messages (id, account_id, agent_id, recipient, basic, test, content, status, accepted_at, sent_at, expires_at)

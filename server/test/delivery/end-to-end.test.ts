@@ -83,14 +83,14 @@ describe('a message to a number that ends in', { concurrency: 10 }, () => {
   })
 })
 
-test('replies and taps are stored once, and marked as processed', async () => {
+test('replies and taps are stored once, marked as processed, and keep only their ids', async () => {
   const stored = await until('all have come and are processed', async () => {
     const { rows } = await pool.query<{ reply: string; isProcessed: boolean }>(
-      `select right(phone, 2) || ' ' || kind as reply, process_after is null as "isProcessed" from carrier_events order by phone`,
+      `select kind || phone || event as reply, process_after is null as "isProcessed" from carrier_events order by kind`,
     )
     return rows.length >= 3 && rows.every(({ isProcessed }) => isProcessed) ? rows : undefined
   })
-  assert.deepEqual(stored.map(({ reply }) => reply).join(), '06 wrote,07 tapped,09 wrote')
+  assert.deepEqual(stored.map(({ reply }) => reply).join(), 'tapped{},wrote{},wrote{}')
   const { rows } = await pool.query(
     `select string_agg(right(recipient, 2) || ' ' || kind, ',' order by recipient) as actions from recipient_actions`,
   )

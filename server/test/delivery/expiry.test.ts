@@ -9,7 +9,7 @@ import { installationSecret } from '../../src/db/secrets.ts'
 import { startDelivery } from '../../src/delivery/delivery.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { erased } from '../support/erased.ts'
 import { moveExpiry } from '../support/expiring.ts'
 import { keyring } from '../support/keyring.ts'
@@ -26,7 +26,7 @@ const [sender, crowd] = [await createSender(pool), await createSender(pool)]
 const simulator = await startSimulator()
 
 beforeEach(async () => {
-  await pool.query('truncate queue, expiries')
+  await ownerOf(pool).query('truncate queue, expiries')
 })
 
 async function sentAndExpired(): Promise<string> {

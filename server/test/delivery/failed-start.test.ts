@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { after, test } from 'node:test'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { startTestService } from '../support/service.ts'
 
 test('a failed start leaves no connection to a network, which would keep the process alive', async () => {
@@ -21,7 +21,7 @@ test('a failed start leaves no connection to a network, which would keep the pro
     {
       roles: ['delivery'],
       findCarriers: async () => ({ rcs: [], sms }),
-      beforeListening: async () => void (await pool.query(`alter table secrets add constraint gone check (name <> 'links')`)),
+      beforeListening: async () => void (await ownerOf(pool).query(`alter table secrets add constraint gone check (name <> 'links')`)),
     },
   )
   await assert.rejects(starting, { code: '23514' })

@@ -1,4 +1,5 @@
 import { type Executor, type Pool, transaction } from '../../src/db/pool.ts'
+import { ownerOf } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
 /** Starts `work` while another transaction has made `change`, and commits that once `work` waits for its locks. */
@@ -16,5 +17,5 @@ export async function whileOthersCommit<T>(pool: Pool, change: (tx: Executor) =>
 /** Waits until this many connections wait for a lock. */
 export async function untilBlocked(pool: Pool, count: number): Promise<void> {
   const blocked = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-  await until(`${count} connections wait for locks`, async () => ((await pool.query(blocked)).rowCount as number) >= count)
+  await until(`${count} connections wait for locks`, async () => ((await ownerOf(pool).query(blocked)).rowCount as number) >= count)
 }

@@ -71,6 +71,7 @@ export function createNetwork(name: string) {
     messagesPerSecond: undefined,
     messagesPerSecondPerAgent: undefined,
     pausedForMs: () => 0,
+    health: () => ({ circuit: 'closed', sessions: null }),
     connect: async () => {},
     send,
     revoke,

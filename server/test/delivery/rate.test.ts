@@ -3,7 +3,7 @@ import { beforeEach, describe, type TestContext, test } from 'node:test'
 import { transaction } from '../../src/db/pool.ts'
 import type { ClaimRequest, Entry } from '../../src/delivery/claim.ts'
 import { ensureRate } from '../../src/delivery/rate.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { watchStalls } from '../support/stalls.ts'
 import { until } from '../support/until.ts'
 import { untilBlocked } from './locks.ts'
@@ -15,7 +15,7 @@ await ensureRate(pool, CARRIER)
 const [one, two, three] = [await createSender(pool), await createSender(pool), await createSender(pool)]
 
 beforeEach(async () => {
-  await pool.query('truncate queue, expiries, messages')
+  await ownerOf(pool).query('truncate queue, expiries, messages')
   await pool.query(`update carrier_rates set next_slot_at = '-infinity'`)
   await pool.query(`update agents set next_slot_at = '-infinity'`)
 })

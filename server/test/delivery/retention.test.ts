@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { applyRetention, deleteOldKeys } from '../../src/delivery/retention.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 
 const { hotPool: pool } = await createTestDatabase()
@@ -14,7 +14,7 @@ async function left(table: string, column: string): Promise<(string | number)[]>
 
 /** Writes log pages of these ages, with two events each. */
 async function logAged(ages: string[]): Promise<void> {
-  await pool.query('truncate log_pages, log_heads, webhook_deliveries')
+  await ownerOf(pool).query('truncate log_pages, log_heads, webhook_deliveries')
   await pool.query('insert into log_heads (account_id, last_position) values ($1, $2)', [accountId, 2 * ages.length])
   await pool.query(
     `insert into log_pages (account_id, page_id, event_count, last_position, events)
@@ -71,7 +71,7 @@ describe('retention', () => {
   })
 
   test('reads an hour’s share of the idempotency keys, so that a day covers all of them', async () => {
-    await pool.query('truncate idempotency_keys')
+    await ownerOf(pool).query('truncate idempotency_keys')
     await pool.query(`${KEYS} ${OLD_KEYS(5_000)}`)
     const countBlocks = async () =>
       (await left('(select distinct (ctid::text::point)[0] as block from idempotency_keys) as b', 'block')).length
@@ -132,7 +132,7 @@ describe('retention', () => {
     const partitions = `(select inhrelid::regclass::text as name from pg_inherits where inhparent in ('messages'::regclass, 'message_events'::regclass)) as p`
     const before = await left(partitions, 'name')
     assert.equal(before.length, 8)
-    for (const name of before.slice(-2)) await pool.query(`drop table ${name}`)
+    for (const name of before.slice(-2)) await ownerOf(pool).query(`drop table ${name}`)
     await Promise.all([applyRetention(pool), applyRetention(pool)])
     assert.deepEqual(await left(partitions, 'name'), before)
   })

@@ -75,6 +75,7 @@ export function createCarrier({ onSend = sent, onRevoke = () => ({ is: 'accepted
     longestCallMs: 1_000,
     concurrency: 10,
     pausedForMs: () => 0,
+    health: () => ({ circuit: 'closed', sessions: null }),
     connect: async () => {},
     reach: async () => [],
     close: async () => {},

@@ -19,7 +19,7 @@ import { smsReceipt } from '../delivery/sms/support.ts'
 import { SMS_CARRIER } from '../delivery/sms/worker.ts'
 import { createSender, receipt, type Sender } from '../delivery/support.ts'
 import { logger } from '../delivery/worker.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { readEmitted } from '../support/emitted.ts'
 import { erased } from '../support/erased.ts'
 import { createSteps, type Made, type Sort } from '../support/steps.ts'
@@ -334,8 +334,9 @@ async function countRefused(): Promise<number> {
 describe('emits, in the transaction of the change,', () => {
   before(async () => {
     // The trigger fires at the commit, when everything is written. A sequence survives the rollback.
-    await pool.query(`
+    await ownerOf(pool).query(`
       create sequence refused;
+      grant all on sequence refused to herald_service;
       create function refuse() returns trigger language plpgsql as $$ begin perform nextval('refused'); raise 'no events'; end $$;
       create constraint trigger refusing after insert on log_pages deferrable initially deferred for each row execute function refuse();
       alter table log_pages disable trigger refusing`)
@@ -346,9 +347,9 @@ describe('emits, in the transaction of the change,', () => {
       const { act, table, column, id, subjectId, data } = await createCause()
       const was = await everything()
       const refusedBefore = await countRefused()
-      await pool.query('alter table log_pages enable trigger refusing')
+      await ownerOf(pool).query('alter table log_pages enable trigger refusing')
       await act().catch(() => {})
-      await pool.query('alter table log_pages disable trigger refusing')
+      await ownerOf(pool).query('alter table log_pages disable trigger refusing')
       assert.ok((await countRefused()) > refusedBefore, 'the transaction wrote an event')
       assert.deepEqual(await everything(), was, 'without its event, the change is rolled back')
 

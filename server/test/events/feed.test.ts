@@ -10,7 +10,7 @@ import { createCursors } from '../../src/events/cursor.ts'
 import { readFeed } from '../../src/events/feed.ts'
 import { eventBody, eventsOf, readPages } from '../../src/events/pages.ts'
 import { routeEvents } from '../../src/events/router.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTable, createTestDatabase, ownerOf } from '../support/database.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
 
@@ -19,7 +19,7 @@ import { until } from '../support/until.ts'
 
 const { url, hotPool: pool } = await createTestDatabase()
 const cursors = createCursors(randomBytes(32))
-await pool.query('create table subjects (account_id int, id int, changes int not null default 0, primary key (account_id, id))')
+await createTable(pool, 'subjects (account_id int, id int, changes int not null default 0, primary key (account_id, id))')
 
 function openPool(name: string): Pool {
   const named = new URL(url)
@@ -128,7 +128,7 @@ function keepRouting(route: Route): () => Promise<unknown> {
 function keepKilling(): () => Promise<number> {
   let killed = 0
   const stop = repeat(async () => {
-    const { rowCount } = await pool.query(
+    const { rowCount } = await ownerOf(pool).query(
       `select pg_terminate_backend(pid) from pg_stat_activity
        where application_name = 'router' and datname = current_database() and state <> 'idle' and xact_start is not null
        order by random() limit 1`,
@@ -279,7 +279,7 @@ describe('the feed', () => {
     await pool.query(writeMany, [slow, 1])
     const first = routeEvents(routing[0] as Pool)
     await until('the first router waits for the endpoint', async () => {
-      const { rowCount } = await pool.query(
+      const { rowCount } = await ownerOf(pool).query(
         `select from pg_stat_activity
          where application_name = 'router' and datname = current_database() and wait_event_type = 'Lock'`,
       )

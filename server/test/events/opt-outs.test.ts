@@ -30,6 +30,8 @@ test('emits an operator’s opt-out with the stored time when it waits for anoth
   const sender = await createSender(pool)
   const key = { accountId: sender.accountId, agentId: sender.agentId, phone: '+48500100299' }
   const optIn = (tx: Executor) => recordOptOut(tx, { ...key, optedOut: false, source: 'word' })
-  const [optOut] = await whileOthersCommit(pool, optIn, () => changeOptOut(pool, key, true))
+  const {
+    after: [optOut],
+  } = await whileOthersCommit(pool, optIn, () => changeOptOut(pool, key, true))
   assert.deepEqual((await readEmitted(pool, sender))[0]?.occurredAt, optOut?.changedAt)
 })

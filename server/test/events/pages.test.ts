@@ -6,20 +6,15 @@ import { recordResults } from '../../src/delivery/results.ts'
 import { createCursors } from '../../src/events/cursor.ts'
 import { readFeed } from '../../src/events/feed.ts'
 import { eventIdOf, findEvent, placeKey, readEventsAt, readPages } from '../../src/events/pages.ts'
-import { routeEvents } from '../../src/events/router.ts'
 import { createSender, queueMessages, type Sender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { LOGGED_EVENTS, writeEvents } from '../support/log.ts'
+import { LOGGED_EVENTS, routeUntilDone, writeEvents } from '../support/log.ts'
 
 // The events of one account from one statement are a page, which determines their ids and positions.
 
 const { hotPool: pool } = await createTestDatabase()
 const cursors = createCursors(randomBytes(32))
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-
-async function routeAll(): Promise<void> {
-  while ((await routeEvents(pool)).mayBeMore);
-}
 
 /** One statement marks messages of these senders as sent. */
 async function sendAll(messages: [sender: Sender, count: number][]): Promise<void> {
@@ -72,7 +67,7 @@ describe('a page', () => {
     await sendAll([[sender, 250]])
     const unplaced = (await logOf(sender))[0] as Row
     assert.equal(await findEvent(pool, sender.accountId, unplaced.eventId), undefined, 'it has no position yet')
-    await routeAll()
+    await routeUntilDone(pool)
     const log = await logOf(sender)
     const ids = log.map(({ eventId }) => eventId)
     assert.equal(new Set(ids).size, 250)
@@ -108,7 +103,7 @@ describe('a page', () => {
     const sender = await createSender(pool)
     await sendAll([[sender, 100]])
     await pool.query(`update log_pages set page_id = '01a1e82d-ea21-7fce-8d2b-fe1bbd18feab' where account_id = $1`, [sender.accountId])
-    await routeAll()
+    await routeUntilDone(pool)
     const log = await logOf(sender)
     assert.deepEqual(
       [log[0], log[49], log[50], log[99]].map((event) => event?.eventId.slice(14, 18)),
@@ -139,7 +134,7 @@ describe('positions', () => {
         [busy, 7],
         [quiet, 2],
       ])
-      await routeAll()
+      await routeUntilDone(pool)
     }
     for (const [sender, count] of [
       [quiet, 9],
@@ -160,7 +155,7 @@ describe('positions', () => {
       pool,
       Array.from({ length: 150 }, () => ({ accountId, kind: 'webhook.test' })),
     )
-    await routeAll()
+    await routeUntilDone(pool)
     const read = async (after: number, last: number, limit: number) =>
       (await readPages(pool, accountId, { after, last, limit })).map(({ lastPosition }) => lastPosition)
     assert.deepEqual(await read(0, 300, 1), [100])

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import pg from 'pg'
 import { createGroup, listGroups } from '../../src/groups/groups.ts'
 import { type ImportProgress, importGroup } from '../../src/groups/import.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -175,7 +175,7 @@ describe('importing a group', () => {
     try {
       await until('most of the file is read', () => (progress.at(-1)?.rows ?? 0) > 40_000)
       await until('the database has a chunk, and waits', async () => {
-        const { rows } = await pool.query(
+        const { rows } = await ownerOf(pool).query(
           `select from pg_stat_activity where datname = current_database() and query like 'copy arrivals%' and state = 'idle'`,
         )
         return rows.length > 0
@@ -205,7 +205,7 @@ describe('importing a group', () => {
       await holder.query('begin; lock table group_members in share mode')
       const cut = assert.rejects(run(number, `phone\n${numbers.join('\n')}\n`), /terminat/)
       await until('the import waits to write, and its connection is ended', async () => {
-        const { rows } = await pool.query(
+        const { rows } = await ownerOf(pool).query(
           `select pg_terminate_backend(pid) from pg_stat_activity
            where datname = current_database() and query like 'merge into%' and wait_event_type = 'Lock'`,
         )

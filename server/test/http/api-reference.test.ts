@@ -74,7 +74,8 @@ function eventWith(schema: object) {
 }
 
 const document = await describeThings()
-const page = renderPage(JSON.stringify(document))
+const PLACE = { folder: 'docs/', file: 'openapi.json', other: { address: 'docs/other', title: 'Other' }, token: 'hk_…:hs_…' }
+const page = renderPage(JSON.stringify(document), PLACE)
 const ids = [...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id)
 
 /** What a browser shows for a piece of the page. */
@@ -152,11 +153,11 @@ describe('renderPage', () => {
 
   test('throws for a keyword that it cannot show, and for a reference to nothing', () => {
     const withField = (field: object) => JSON.stringify({ ...document, webhooks: eventWith({ type: 'object', properties: { field } }) })
-    assert.throws(() => renderPage(withField({ type: 'integer', multipleOf: 5 })), /cannot show "multipleOf": 5/)
+    assert.throws(() => renderPage(withField({ type: 'integer', multipleOf: 5 }), PLACE), /cannot show "multipleOf": 5/)
     assert.throws(
-      () => renderPage(withField({ type: 'object', additionalProperties: { type: 'string', maxLength: 5 } })),
+      () => renderPage(withField({ type: 'object', additionalProperties: { type: 'string', maxLength: 5 } }), PLACE),
       /cannot show "additionalProperties"/,
     )
-    assert.throws(() => renderPage(withField({ $ref: '#/components/schemas/Other' })), /nothing at #\/components\/schemas\/Other/)
+    assert.throws(() => renderPage(withField({ $ref: '#/components/schemas/Other' }), PLACE), /nothing at #\/components\/schemas\/Other/)
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setQuotas } from '../../src/accounts/quotas.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { callerAt, newKey } from '../support/messages.ts'
 import { cuttableDatabase } from '../support/proxy.ts'
 import { parseResponse, rawConnection } from '../support/raw.ts'
@@ -94,6 +94,23 @@ describe('an error response is', () => {
     assertError(await call(`${url}/nowhere`), { status: 404, code: 'RCS_ROUTE_NOT_FOUND', details: NO_ROUTE })
   })
 
+  test('404 RCS_ROUTE_NOT_FOUND to a path with an empty parameter, after the credentials and before the body', async () => {
+    const { authorization } = await createCaller(pool)
+    const paths: [method: string, path: string][] = [
+      ['GET', '/v1/messages/'],
+      ['GET', '/v1/messages//timeline'],
+      ['POST', '/v1/messages//cancel'],
+      ['PUT', '/v1/segments/'],
+      ['DELETE', '/v1/segments/1/members/'],
+      ['DELETE', '/v1/opt-outs/'],
+    ]
+    for (const [method, path] of paths) {
+      const body = method === 'PUT' ? '{"cut off' : undefined
+      assertError(await call(url + path, { method, authorization, body }), { status: 404, code: 'RCS_ROUTE_NOT_FOUND', details: NO_ROUTE })
+      assertError(await call(url + path, { method, body }), { status: 401, code: 'RCS_UNAUTHORIZED', details: WRONG_CREDENTIALS })
+    }
+  })
+
   test('405 RCS_METHOD_NOT_ALLOWED with the allowed methods', async () => {
     const { authorization } = await createCaller(pool)
     for (const method of ['POST', 'DELETE', 'PUT', 'OPTIONS', 'PROPFIND', 'QUERY']) {
@@ -177,7 +194,7 @@ describe('an error response is', () => {
     const broken = await createTestDatabase()
     const service = await startTestService({ HERALD_DATABASE_URL: broken.url })
     const { authorization } = await createCaller(broken.pool)
-    await broken.pool.query('alter table agents rename to agents_gone')
+    await ownerOf(broken.pool).query('alter table agents rename to agents_gone')
     const response = await call(`${service.url}/v1/agents`, { authorization })
     assertError(response, { status: 500, code: 'RCS_INTERNAL' })
     const fault = service
@@ -222,17 +239,18 @@ describe('an error response is', () => {
       const own = await createTestDatabase()
       const { authorization } = await createCaller(own.pool)
       const name = new URL(own.url).pathname.slice(1)
+      const owner = ownerOf(pool)
       await own.pool.end()
       const service = await startTestService({ HERALD_DATABASE_URL: own.url, HERALD_LIMITS: 'memory' }, { roles: ['api'] })
       assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
-      const disconnect = () => pool.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
+      const disconnect = () => owner.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
       // The service connects again at any moment: a database with connections cannot be renamed.
-      await until('the database is shut', async () => (await disconnect()) && pool.query(shut(name)).catch(() => undefined))
+      await until('the database is shut', async () => (await disconnect()) && owner.query(shut(name)).catch(() => undefined))
       await disconnect()
       const response = await call(`${service.url}/v1/agents`, { authorization })
       assert.deepEqual([response.status, response.body.code, response.headers.get('retry-after')], [503, 'RCS_UNAVAILABLE', '1'])
       assert.equal((await call(`${service.url}/readyz`)).status, 503)
-      await pool.query(open(name))
+      await owner.query(open(name))
       await until('the service serves again', async () => (await call(`${service.url}/v1/agents`, { authorization })).status === 200)
       assert.doesNotMatch(service.log(), /"level":"error"/)
     })

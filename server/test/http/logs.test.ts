@@ -5,7 +5,7 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { describeError, maskSecrets } from '../../src/http/log.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { rawConnection } from '../support/raw.ts'
 import { call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
 
@@ -63,7 +63,7 @@ describe('the log', () => {
       responses.push(await raw.ended)
     }
     // An internal error whose database error quotes the value.
-    await pool.query(`alter table agent_assignments add constraint no_canary check (display_name not like 'CANARY%')`)
+    await ownerOf(pool).query(`alter table agent_assignments add constraint no_canary check (display_name not like 'CANARY%')`)
     assert.equal(
       (await call(`${url}/v1/agents/${agentId}`, { method: 'PATCH', authorization, body: { displayName: 'CANARY-TEXT' } })).status,
       500,

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import { fastify } from 'fastify'
 import { generateFiles } from '../../scripts/generate.ts'
 import { ERRORS } from '../../src/errors.ts'
+import { serveDocument } from '../../src/http/openapi.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { call, startTestService } from '../support/service.ts'
 
@@ -22,6 +24,14 @@ test('GET /v1/openapi.json returns the document of the repository', async () => 
   const { body, headers } = await call(`${url}/v1/openapi.json`)
   assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
   assert.deepEqual(body, document)
+})
+
+test('a document is serialized once for all requests', async () => {
+  const app = fastify()
+  let made = 0
+  serveDocument(app, () => ({ made: ++made }))
+  for (let index = 0; index < 3; index += 1) assert.equal((await app.inject('/openapi.json')).body, '{"made":1}')
+  await app.close()
 })
 
 test('every operation has an id, a summary, a tag, a success response, and errors of the documented form', () => {
@@ -49,6 +59,22 @@ test('every operation has an id, a summary, a tag, a success response, and error
   }
 })
 
+test('every list with a cursor declares the error of a wrong cursor', () => {
+  for (const from of [document, JSON.parse(files['openapi-admin.json'] as string)]) {
+    const operations = Object.values<object>(from.paths).flatMap((path) => Object.values<any>(path))
+    const lists = operations.filter(({ parameters = [] }) => parameters.some(({ name }: { name: string }) => name === 'cursor'))
+    assert.ok(lists.length >= 9, `${lists.length}`)
+    for (const { operationId, responses } of lists) assert.match(responses[400].description, /`RCS_INVALID_CURSOR`/, operationId)
+  }
+})
+
+test('the requests that a quota or the state of an endpoint can refuse say so', () => {
+  const { paths } = document
+  for (const operation of [paths['/segments/{segmentId}/members'].post, paths['/segments/{segmentId}/import'].put])
+    assert.match(operation.responses[429].description, /`RCS_QUOTA_EXCEEDED`/)
+  assert.match(paths['/webhook-endpoints/{id}'].patch.responses[409].description, /`RCS_WEBHOOK_ENDPOINT_STATE`/)
+})
+
 test('only coordinates and rates are numbers that need not be whole', () => {
   const names = new Set<string>()
   function walk(schema: unknown, name: string): void {
@@ -59,6 +85,25 @@ test('only coordinates and rates are numbers that need not be whole', () => {
   }
   walk(document, '')
   assert.deepEqual(names, new Set(['latitude', 'longitude', 'deliveryRate', 'readRate', 'clickRate']))
+})
+
+test('every number in a request has a minimum and a maximum', () => {
+  // The consents of a member are checked with the member: only that member is rejected.
+  const unlimited = new Set<string>(['consents'])
+  function walk(given: any, name: string, from: typeof document): void {
+    const schema = given.$ref === undefined ? given : from.components.schemas[given.$ref.split('/').at(-1)]
+    const isNumber = [schema.type].flat().some((type) => type === 'integer' || type === 'number')
+    const isLimited = schema.enum !== undefined || (schema.minimum !== undefined && schema.maximum !== undefined)
+    assert.ok(!isNumber || isLimited || unlimited.has(name), `${name}: ${JSON.stringify(schema)}`)
+    for (const [key, value] of Object.entries(schema.properties ?? {})) walk(value, key, from)
+    for (const part of [schema.items, schema.anyOf, schema.oneOf, schema.allOf].flat()) if (part !== undefined) walk(part, name, from)
+  }
+  for (const from of [document, JSON.parse(files['openapi-admin.json'] as string)]) {
+    for (const { parameters = [], requestBody } of Object.values<object>(from.paths).flatMap((path) => Object.values(path))) {
+      for (const { in: place, name, schema } of parameters) if (place === 'query') walk(schema, name, from)
+      for (const { schema } of Object.values<any>(requestBody?.content ?? {})) walk(schema, '', from)
+    }
+  }
 })
 
 test('every reference in the document has a target', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { describe, test } from 'node:test'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { freePort } from '../support/ports.ts'
 import { rawConnection } from '../support/raw.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
@@ -22,11 +22,11 @@ describe('operations', () => {
   test('/readyz is 503 if migrations are missing or altered, and 200 if a newer version has added some', async () => {
     const own = await createTestDatabase()
     const service = await startTestService({ HERALD_DATABASE_URL: own.url })
-    await own.pool.query(`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`)
+    await ownerOf(own.pool).query(`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`)
     assert.equal((await call(`${service.url}/readyz`)).status, 200)
-    await own.pool.query(`update schema_migrations set checksum = 'other'`)
+    await ownerOf(own.pool).query(`update schema_migrations set checksum = 'other'`)
     assert.match((await call(`${service.url}/readyz`)).body.reason, /is not the one that was applied/)
-    await own.pool.query('delete from schema_migrations')
+    await ownerOf(own.pool).query('delete from schema_migrations')
     assert.deepEqual((await call(`${service.url}/readyz`)).body, { status: 'not ready', reason: 'the database lacks migrations' })
   })
 
@@ -34,8 +34,9 @@ describe('operations', () => {
     const own = await createTestDatabase()
     const service = await startTestService({ HERALD_DATABASE_URL: own.url })
     const name = new URL(own.url).pathname.slice(1)
-    const endConnections = () => pool.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
-    await pool.query(`alter database ${name} set default_transaction_read_only = on`)
+    const endConnections = () =>
+      ownerOf(pool).query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
+    await ownerOf(pool).query(`alter database ${name} set default_transaction_read_only = on`)
     await endConnections()
     let response = await call(`${service.url}/readyz`)
     await until('the database is back', async () => {
@@ -43,7 +44,7 @@ describe('operations', () => {
       return response.body.reason !== 'the database is out of reach'
     })
     assert.deepEqual([response.status, response.body], [503, { status: 'not ready', reason: 'the database is read-only' }])
-    await pool.query(`alter database ${name} reset default_transaction_read_only`)
+    await ownerOf(pool).query(`alter database ${name} reset default_transaction_read_only`)
     await endConnections()
     await until('it is ready again', async () => (await call(`${service.url}/readyz`)).status === 200)
   })

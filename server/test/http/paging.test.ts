@@ -5,10 +5,10 @@ import { type FastifyInstance, fastify } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../src/errors.ts'
 import { handleErrors } from '../../src/http/error-responses.ts'
-import { listQuery, listResponse } from '../../src/http/list-schemas.ts'
+import { listQuery, listResponses } from '../../src/http/list-schemas.ts'
 import { type ListDefinition, type PageQuery, readPage } from '../../src/http/paging.ts'
 import { buildValidator } from '../../src/http/validation.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTable, createTestDatabase } from '../support/database.ts'
 
 const { pool } = await createTestDatabase()
 
@@ -49,8 +49,11 @@ async function walk(query: PageQuery, between: () => Promise<void> = async () =>
 
 describe('paging by key', () => {
   before(async () => {
-    await pool.query(`create table things (
-      id integer generated always as identity primary key, name text not null, kind text not null, created_at timestamptz(3) not null)`)
+    await createTable(
+      pool,
+      `things (
+      id integer generated always as identity primary key, name text not null, kind text not null, created_at timestamptz(3) not null)`,
+    )
     // Few names and times, so that most items differ only by their id.
     await pool.query(`insert into things (name, kind, created_at)
       select 'n' || i % 3, 'k' || i % 2, timestamptz '2026-01-01' + (i % 7) * interval '1 millisecond' from generate_series(1, 101) i`)
@@ -145,7 +148,7 @@ describe('paging by key', () => {
     handleErrors(app)
     const querystring = listQuery(list, { kind: Type.Optional(Type.Enum(['k0', 'k1'])) })
     const Thing = Type.Object({ id: Type.Integer(), createdAt: Type.String() }, { additionalProperties: false })
-    const schema = { querystring, response: { 200: listResponse(Thing) } }
+    const schema = { querystring, response: { 200: listResponses(Thing, 'Things.')[200] } }
     app.get('/things', { schema }, async (request) => fetchPage(request.query as PageQuery))
     const first = (await app.inject('/things?limit=3&sort=-name&kind=k1')).json()
     assert.equal(first.items.length, 3)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ensurePartitions } from '../../src/db/partitions.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf, type TestDatabase } from '../support/database.ts'
 import { callerAt, newKey, startMessageService } from '../support/messages.ts'
 
 const database = await createTestDatabase({ uncounted: 'months are dropped' })
@@ -16,7 +16,7 @@ async function partitionsOf({ pool }: TestDatabase): Promise<string[]> {
 }
 
 async function dropAll(target: TestDatabase): Promise<void> {
-  for (const name of await partitionsOf(target)) await target.pool.query(`drop table ${name}`)
+  for (const name of await partitionsOf(target)) await ownerOf(target.pool).query(`drop table ${name}`)
   assert.deepEqual(await partitionsOf(target), [])
 }
 
@@ -43,7 +43,7 @@ describe('the partitions of messages', () => {
     const { accepted, read } = await service.newCaller()
     const messageId = await accepted()
     const names = await expected(database)
-    for (const name of names.filter((_, index) => index % 4 !== 0)) await database.pool.query(`drop table ${name}`)
+    for (const name of names.filter((_, index) => index % 4 !== 0)) await ownerOf(database.pool).query(`drop table ${name}`)
     await ensurePartitions(database.pool)
     assert.deepEqual(await partitionsOf(database), names)
     assert.equal((await read(messageId)).status, 200)

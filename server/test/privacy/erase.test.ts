@@ -3,12 +3,14 @@ import { describe, test } from 'node:test'
 import { assignAgent, createAgent } from '../../src/agents/agents.ts'
 import { allowPerson } from '../../src/privacy/allow.ts'
 import { erasePerson } from '../../src/privacy/erase.ts'
-import { summarize } from '../../src/privacy/find.ts'
+import { findPerson, summarize } from '../../src/privacy/find.ts'
 import { fillGroup } from '../campaigns/support.ts'
 import { readOnce } from '../delivery/simulated.ts'
 import { readCounted } from '../support/counted.ts'
 import { tablesWith } from '../support/dump.ts'
 import { smsFallback } from '../support/messages.ts'
+import { untilFarFromMidnight } from '../support/midnight.ts'
+import { untilAvailable } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { type Life, startPrivacy } from './life.ts'
 
@@ -25,12 +27,13 @@ async function readReports({ caller, campaignId }: Life) {
     `/reports/campaigns/${campaignId}/summary?from=${from}&to=${from}`,
     `/reports/messages/summary?from=${from}&to=${from}`,
   ]
-  const reports = await Promise.all(paths.map(async (path) => (await caller.ask('GET', path)).body))
+  const reports = await Promise.all(paths.map(async (path) => (await untilAvailable(() => caller.ask('GET', path))).body))
   const lists = ['accepted', 'sent', 'delivered', 'failed', 'clicked', 'replied', 'opted-out', 'sms-sent'].map(
     (kind) => `recipients/${kind}`,
   )
   const counts = [...lists, 'action-details'].map(async (list) => {
-    const { body } = await caller.ask('GET', `/reports/campaigns/${campaignId}/${list}?from=${from}&to=${from}`)
+    const path = `/reports/campaigns/${campaignId}/${list}?from=${from}&to=${from}`
+    const { body } = await untilAvailable(() => caller.ask('GET', path))
     return [list, body.items.length]
   })
   return { reports, lists: await Promise.all(counts), counters: await readCounted(pool, caller) }
@@ -45,13 +48,14 @@ async function downloads({ caller, campaignId }: Life): Promise<string> {
     `/reports/messages/export?from=${day}&to=${day}`,
     `/reports/campaigns/${campaignId}/recipients/accepted?from=${day}&to=${day}`,
   ]
-  const bodies = await Promise.all(paths.map(async (path) => (await caller.ask('GET', path)).body))
+  const bodies = await Promise.all(paths.map(async (path) => (await untilAvailable(() => caller.ask('GET', path))).body))
   return bodies.map((body) => (typeof body === 'string' ? body : JSON.stringify(body))).join('\n')
 }
 
 describe('erasing a person', () => {
   for (const [how, live] of Object.entries({ 'with RCS': liveByRcs, 'without RCS': liveBySms })) {
     test(`${how} removes the number and the texts from every table, and changes no report`, async () => {
+      await untilFarFromMidnight()
       const life = await live()
       const before = await readReports(life)
       const found = await tablesWith(pool, textsOf(life))
@@ -129,6 +133,33 @@ describe('erasing a person', () => {
       [other, 'DELIVERED'],
     ] as const)
       await readOnce(caller, await caller.accepted({ recipient: phone }), `is ${status}`, (message) => message.status === status)
+  })
+
+  test('in one account finds, counts and erases nothing of what the person wrote to another', async () => {
+    const [one, other] = [await newAccount(), await newAccount()]
+    const { phone, mark } = newName('01')
+    for (const caller of [one, other]) {
+      const messageId = await caller.accepted({ recipient: phone })
+      await readOnce(caller, messageId, 'is delivered', ({ status }) => status === 'DELIVERED')
+      await simulator.ask(`phones/${phone}/reply`, { agentId: caller.agentId, text: `${mark} to ${caller.accountId}` })
+    }
+    await settled()
+    const exported = async ({ accountId }: { accountId: number }) => {
+      const found = []
+      for await (const rows of findPerson(pool, { phone, accountId })) found.push(rows)
+      return found
+    }
+    const textsIn = (found: object) => [...new Set(JSON.stringify(found).match(new RegExp(`${mark} to \\d+`, 'g')))]
+    const summaryOf = async ({ accountId }: { accountId: number }) => (await summarize(pool, { phone, accountId }, people)).rows
+    assert.deepEqual(textsIn(await exported(one)), [`${mark} to ${one.accountId}`])
+    assert.equal((await summaryOf(one)).networkEvents, undefined)
+    const [before, counted] = [await exported(other), await summaryOf(other)]
+    assert.deepEqual(textsIn(before), [`${mark} to ${other.accountId}`])
+    await erasePerson(pool, people, { phone, accountId: one.accountId })
+    assert.deepEqual([await exported(other), await summaryOf(other)], [before, counted])
+    assert.deepEqual(await tablesWith(pool, [`${mark} to ${one.accountId}`]), [])
+    await erasePerson(pool, people, { phone, accountId: other.accountId })
+    assert.deepEqual(await tablesWith(pool, [digits(phone), mark]), [])
   })
 
   test('has the same result while the service sends to the person, gets replies and posts events', async () => {

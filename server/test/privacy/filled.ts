@@ -1,5 +1,6 @@
 import type { Pool } from '../../src/db/pool.ts'
 import type { Sender } from '../delivery/support.ts'
+import { createTable, ownerOf } from '../support/database.ts'
 
 // Writes the rows of a person by hand: in every table that can have a number, in three months, with texts that networks could write.
 
@@ -8,12 +9,12 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
   const { accountId, agentId } = sender
   const { rows } = await pool.query('select coalesce(max(last_position), 0) as base from log_pages')
   const { base } = rows[0]
-  await pool.query('drop table if exists filled')
-  await pool.query(
-    `create table filled as
+  await ownerOf(pool).query('drop table if exists filled')
+  await createTable(
+    pool,
+    `filled as
      select (left(uuid_v7_from(date_trunc('month', now()) - m * interval '1 month' + n * interval '1 ms')::text, 19) || right(gen_random_uuid()::text, 17))::uuid as id,
-       n, m from generate_series(1, $1::int) as n, generate_series(0, 2) as m`,
-    [count],
+       n, m from generate_series(1, ${count}) as n, generate_series(0, 2) as m`,
   )
   const planOf = (text: string, ...copies: string[]) => `'${JSON.stringify({ sender: 'Shop', content: text, copies })}'::json`
   const own = `'${JSON.stringify({ sender: phone.slice(1), campaign: `for ${mark}`, content: `SMS to ${mark}`, copies: [] })}'::json`
@@ -62,8 +63,12 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
        now(), now(), '${phone}'`,
     `insert into campaign_copies select id, '${phone}' from campaigns where fan_out_cursor = '${phone}' and account_id = ${accountId}`,
     `insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, process_after)
-     select 'rbm', id, 'wrote', '${phone}', now(), json_build_object('phone', '${phone}', 'text', '${mark}', 'kind', 'wrote', 'agentId', '${agentId}', 'carrier', 'rbm'),
-       case n when 1 then now() + interval '1 day' end from filled`,
+     select 'simulator', id, 'wrote', '${phone}', now(), json_build_object('phone', '${phone}', 'text', '${mark}', 'kind', 'wrote', 'agentId', '${agentId}', 'carrier', 'simulator'),
+       now() + interval '1 day' from filled where n = 1`,
+    // Receipts of unknown messages.
+    `insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event)
+     select 'simulator', id, 'delivered', '${phone}', now(), json_build_object('phone', '${phone}', 'kind', 'delivered', 'agentId', '${agentId}', 'carrier', 'simulator')
+     from filled where n > 1`,
     `insert into idempotency_keys (account_id, endpoint, key, request_hash, resource_id)
      select ${accountId}, 'messages', 'sms ${phone.slice(1)} ' || id, sha256(id::text::bytea), id from filled`,
     `insert into log_pages (account_id, event_count, last_position, events)
@@ -76,5 +81,5 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
      select 1, ${accountId}, ${base} + 2 * (n * 3 + m), 1, now(), 5, 200, case n when 1 then 'no ${phone}, ${phone.slice(1)}' end, case when n > 1 then '${mark}' else 'got ${phone}' end from filled`,
   ])
     await pool.query(statement)
-  await pool.query('drop table filled')
+  await ownerOf(pool).query('drop table filled')
 }

@@ -72,6 +72,9 @@ describe('herald serve with HERALD_ENV=production', () => {
     const herald = await startHerald(env, wrapper, ['serve'])
     assert.equal((await call(`${herald.url}/readyz`)).status, 200)
     assert.doesNotMatch(herald.output.stderr, /demo|simulated/)
+    // Standard error is no terminal here, so it may be a log.
+    assert.match(herald.output.stderr, /^There is no operator yet\. .*: npx herald user create EMAIL --name NAME --operator$/m)
+    assert.doesNotMatch(herald.output.stderr, /setup=/)
     herald.child.kill('SIGTERM')
     assert.equal(await herald.ended, 0)
   })

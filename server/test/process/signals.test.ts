@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import pg from 'pg'
 import { connectTls, installCertificate, presentedBy } from '../support/certificates.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { spawnHerald, startHerald, untilReady } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
@@ -32,7 +32,7 @@ describe('SIGHUP', { concurrency: 2 }, () => {
     const installed = installCertificate('ec')
     const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: '0', ...installed.settings })
     const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-    await until('the start waits', async () => (await pool.query(waiting)).rowCount !== 0)
+    await until('the start waits', async () => (await ownerOf(pool).query(waiting)).rowCount !== 0)
     installed.replace('rsa')
     started.child.kill('SIGHUP')
     await holder.end()

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import pg from 'pg'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { freePort } from '../support/ports.ts'
 import { createDataDir, heraldJson, runHeraldProcess, spawnHerald, startHerald, untilReady } from '../support/process.ts'
 import { call } from '../support/service.ts'
@@ -39,7 +39,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     async function waiting(): Promise<number[]> {
       const text = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-      return (await pool.query<{ pid: number }>(text)).rows.map(({ pid }) => pid)
+      return (await ownerOf(pool).query<{ pid: number }>(text)).rows.map(({ pid }) => pid)
     }
     // Not of the pool, whose transactions may not stand still.
     const holder = new pg.Client(HERALD_DATABASE_URL)
@@ -47,7 +47,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     await holder.query('begin; lock table secrets in access exclusive mode')
     const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: '0' })
     const [pid] = await until('it has begun', async () => ((await waiting()).length > 0 ? await waiting() : undefined))
-    await pool.query('select pg_terminate_backend($1, 5000)', [pid])
+    await ownerOf(pool).query('select pg_terminate_backend($1, 5000)', [pid])
     await until('it has begun anew', async () => (await waiting()).length > 0)
     await holder.end()
     const herald = await untilReady(started)
@@ -105,6 +105,46 @@ describe('herald serve', { concurrency: 2 }, () => {
     assert.doesNotMatch(second.output.stderr, /demo/)
     second.child.kill('SIGTERM')
     assert.equal(await second.ended, 0)
+  })
+
+  test('prints a one-time link for the first operator, a new one at each start, until there is a person', async () => {
+    const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+    const env = { HERALD_DATABASE_URL }
+    const LINE =
+      /^The console: (http:\/\/127\.0\.0\.1:\d+)\/console#setup=(first-[\w-]{43}) \(creates the first operator; valid for 24 hours\)\nHerald is ready at /m
+    const links: string[] = []
+    for (const more of [{}, { HERALD_PUBLIC_URL: 'https://herald.example.com' }]) {
+      const { child, url, output, ended } = await startHerald({ ...env, ...more })
+      const line = output.stderr.replace('https://herald.example.com', url)
+      assert.equal(output.stderr.includes('https://herald.example.com/console#setup='), 'HERALD_PUBLIC_URL' in more)
+      const [, address, secret = ''] = LINE.exec(line) ?? []
+      assert.equal(address, url)
+      assert.ok(!output.stdout.includes(secret), 'it is in no log')
+      links.push(secret)
+      child.kill('SIGTERM')
+      await ended
+    }
+    assert.notEqual(links[0], links[1])
+    const stored = await pool.query(
+      'select person_id, extract(epoch from expires_at - now()) / 3600 as hours, people_links::text from people_links',
+    )
+    assert.equal(stored.rowCount, 2)
+    for (const { person_id, hours, people_links } of stored.rows) {
+      assert.deepEqual([person_id, Math.round(Number(hours))], [null, 24])
+      assert.ok(
+        links.every((secret) => !people_links.includes(secret)),
+        'only hashes are stored',
+      )
+    }
+    const { url, child, ended } = await startHerald(env)
+    const body = { token: links[0], email: 'anna@example.com', name: 'Anna', password: 'correct horse battery' }
+    const { status } = await call(`${url}/admin/v1/setup`, { method: 'POST', headers: { origin: url }, body })
+    assert.equal(status, 200)
+    child.kill('SIGTERM')
+    await ended
+    const { output } = await startHerald(env)
+    assert.match(output.stderr, /^The console: http:\/\/127\.0\.0\.1:\d+\/console\nHerald is ready at /m)
+    assert.doesNotMatch(output.stderr, /operator|setup=/)
   })
 
   test('fails with an error that names the variable of an invalid data directory', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { transaction } from '../../src/db/pool.ts'
 import {
   changeOptOut,
@@ -121,10 +122,10 @@ describe('an opt-out or opt-in', () => {
 describe('an operator', () => {
   test('opts a number out repeatedly, and in again once', async () => {
     const key = newKey()
-    const [{ changedAt, ...out }] = (await changeOptOut(pool, key, true)) as [OptOut]
+    const [{ changedAt, ...out }] = (await changeOptOut(pool, key, true)).after as [OptOut]
     assert.deepEqual(out, { ...key, optedOut: true, block: false, source: 'operator' })
     assert.ok(Math.abs(changedAt.getTime() - Date.now()) < 60_000)
-    assert.equal((await changeOptOut(pool, key, true))[0]?.optedOut, true)
+    assert.equal((await changeOptOut(pool, key, true)).after[0]?.optedOut, true)
     const tries = await Promise.allSettled([1, 2, 3].map(() => changeOptOut(pool, key, false)))
     assert.equal(tries.filter(({ status }) => status === 'fulfilled').length, 1)
     assert.equal(await isOut(key), false)
@@ -151,6 +152,13 @@ describe('an operator', () => {
 })
 
 describe('a change for all agents', () => {
+  /** Times of texts have milliseconds, those of changes microseconds: in the same millisecond, a later text could seem earlier. */
+  async function nextMillisecond(): Promise<Date> {
+    const begin = Date.now()
+    while (Date.now() === begin) await setImmediate()
+    return new Date()
+  }
+
   /** An account with two agents, and the states of a number by agent: `out`, `in`, `blocked`, or `-` if there was no change. */
   async function twoAgents() {
     const { accountId: account } = await createCaller(pool)
@@ -163,8 +171,15 @@ describe('a change for all agents', () => {
     }
     const set = (optedOut: boolean, { agentId: one, block = false }: { agentId?: string; block?: boolean } = {}) =>
       setOptOut(pool, { accountId: account, agentId: one, phone, optedOut, block, source: 'api' })
-    const say = (word: 'STOP' | 'START', agent: string, at = new Date()) =>
-      record({ accountId: account, agentId: agent, phone, optedOut: word === 'STOP', source: 'word', at })
+    const say = async (word: 'STOP' | 'START', agent: string, at?: Date) =>
+      await record({
+        accountId: account,
+        agentId: agent,
+        phone,
+        optedOut: word === 'STOP',
+        source: 'word',
+        at: at ?? (await nextMillisecond()),
+      })
     return { account, agents, phone, states, set, say }
   }
 

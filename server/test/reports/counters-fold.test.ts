@@ -10,7 +10,7 @@ import { readSummary } from '../../src/reports/summary.ts'
 import { createSender, type Sender } from '../delivery/support.ts'
 import { logger } from '../delivery/worker.ts'
 import { readCounted } from '../support/counted.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { erased } from '../support/erased.ts'
 import { createSteps } from '../support/steps.ts'
 import { until } from '../support/until.ts'
@@ -128,7 +128,7 @@ async function holdFold(accountId: number, meanwhile: (pid: number) => Promise<v
     await tx.query('select from report_totals where account_id = $1 for update', [accountId])
     folding = foldReports(otherNode)
     folding.catch(() => {})
-    const { pid } = await until('it waits', async () => (await pool.query<{ pid: number }>(WAITING)).rows[0])
+    const { pid } = await until('it waits', async () => (await ownerOf(pool).query<{ pid: number }>(WAITING)).rows[0])
     await meanwhile(pid)
   })
   return { folding: folding as Promise<unknown> }
@@ -166,8 +166,8 @@ describe('a fold that waits for a lock', () => {
       const account = await accountWithTotals()
       const before = await readCounted(pool, account)
       const { folding } = await holdFold(account.accountId, async (pid) => {
-        await pool.query(`select ${how}($1)`, [pid])
-        await until('it no longer waits', async () => (await pool.query(WAITING)).rowCount === 0)
+        await ownerOf(pool).query(`select ${how}($1)`, [pid])
+        await until('it no longer waits', async () => (await ownerOf(pool).query(WAITING)).rowCount === 0)
       })
       await assert.rejects(folding)
       assert.deepEqual([await countDeltas(pool), await readCounted(pool, account)], [1, before])
@@ -179,10 +179,10 @@ describe('a fold that waits for a lock', () => {
   test('leaves everything to the next fold when it fails', async () => {
     const account = await accountWithTotals()
     const before = await readCounted(pool, account)
-    await pool.query('alter table report_totals add constraint no check (sent < 50) not valid')
+    await ownerOf(pool).query('alter table report_totals add constraint no check (sent < 50) not valid')
     await assert.rejects(foldReports(pool))
     assert.deepEqual([await countDeltas(pool), await readCounted(pool, account)], [1, before])
-    await pool.query('alter table report_totals drop constraint no')
+    await ownerOf(pool).query('alter table report_totals drop constraint no')
     await foldReports(pool)
     assert.deepEqual([await countDeltas(pool), await readCounted(pool, account)], [0, before])
   })

@@ -24,6 +24,8 @@ await admin.connect()
 await admin.query(`
   create schema clock;
   create table clock.hands (at timestamptz not null);
+  grant usage on schema clock to herald_service;
+  grant select, update on clock.hands to herald_service;
   insert into clock.hands values ('2000-01-01T00:00:00Z');
   create function clock.now() returns timestamptz language sql stable as 'select at from clock.hands';
   alter table messages alter column accepted_at set default clock.now();

@@ -37,6 +37,8 @@ async function run({ args, env, cwd }: Command): Promise<Outcome> {
   process.exitCode = undefined
   await runCommand(args, program)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.removeAllListeners(signal)
+  // A command that prints page by page leaves its listeners. Node warns of the eleventh, as if they were a leak.
+  for (const event of ['error', 'close']) process.stdout.removeAllListeners(event)
   const [stdout, stderr] = [written.stdout, written.stderr].map((chunks) => Buffer.concat(chunks).toString()) as [string, string]
   return { code: Number(process.exitCode ?? 0), stdout, stderr }
 }

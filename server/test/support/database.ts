@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { after } from 'node:test'
 import pg from 'pg'
 import { ensurePartitions } from '../../src/db/partitions.ts'
-import { createHotPool, createPool, type Pool } from '../../src/db/pool.ts'
+import { createHotPool, createOwnerPool, createPool, type Pool } from '../../src/db/pool.ts'
+import { TABLE_PRIVILEGES } from '../../src/db/privileges.ts'
+import { SERVICE_ROLE } from '../../src/db/service-role.ts'
 import { auditDatabase } from './audit.ts'
 import { assertAllCounted, assertUsageCounted } from './counted.ts'
 import { assertAllEmitted } from './emitted.ts'
@@ -45,21 +47,48 @@ export async function createTestDatabase({ empty = false, ...reasons }: Database
   // Tests hold locks in more sessions than one process would.
   for (const each of [pool, hotPool]) each.options.max = 10
   after(async () => {
-    for (const each of [pool, hotPool]) if (!each.ending) await each.end()
+    for (const each of [pool, hotPool, ownerOf(pool)]) if (!each.ending) await each.end()
     await check(url, reasons)
     await asAdmin(`drop database ${name} with (force)`)
   })
   return { url, pool, hotPool }
 }
 
+const owners = new Map<string, Pool>()
+
+/** The database of a pool, as the owner of the tables: for what the service role may not do, such as to see what other sessions wait for. */
+export function ownerOf({ options }: Pool): Pool {
+  const { connectionString } = options as { connectionString: string }
+  const owner = owners.get(connectionString) ?? createOwnerPool({ connectionString }, () => {})
+  owners.set(connectionString, owner)
+  return owner
+}
+
+/** Creates a table of a test, such as `marks (mark text)`, which the service role may use. */
+export async function createTable(pool: Pool, definition: string): Promise<void> {
+  const [name] = definition.split(' ')
+  await ownerOf(pool).query(
+    `create table if not exists ${definition}; grant all on ${name} to ${SERVICE_ROLE}; grant all on all sequences in schema public to ${SERVICE_ROLE}`,
+  )
+}
+
 /** A new database has partitions from this month on. Creates those of the months before. */
 export async function makePastMonths(pool: Pool, count = 2): Promise<void> {
-  await pool.query(`do $$ declare month timestamp; begin
-    for n in 1..${count} loop
-      month := date_trunc('month', now() at time zone 'UTC') - n * interval '1 month';
-      execute format('create table messages_%s partition of messages for values from (%L) to (%L)', to_char(month, 'YYYY_MM'),
-        uuid_v7_from(month at time zone 'UTC'), uuid_v7_from((month + interval '1 month') at time zone 'UTC'));
-    end loop; end $$`)
+  await createMonths(
+    pool,
+    `select date_trunc('month', now() at time zone 'UTC') - n * interval '1 month' from generate_series(1, ${count}) as n`,
+  )
+}
+
+/** Creates the partitions of the months that a query returns. */
+export async function createMonths(pool: Pool, months: string): Promise<void> {
+  await ownerOf(pool).query(`do $$ declare begins timestamp; name text; begin
+       for begins in ${months} loop
+         name := 'messages_' || to_char(begins, 'YYYY_MM');
+         execute format('create table %s partition of messages for values from (%L) to (%L)', name,
+           uuid_v7_from(begins at time zone 'UTC'), uuid_v7_from((begins + interval '1 month') at time zone 'UTC'));
+         execute format('grant ${TABLE_PRIVILEGES.messages} on %s to ${SERVICE_ROLE}', name);
+       end loop; end $$`)
   await ensurePartitions(pool)
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { migrate } from '../../src/db/migrate.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
-import { createPool } from '../../src/db/pool.ts'
+import { createOwnerPool } from '../../src/db/pool.ts'
 import { newKeyLine } from '../../src/encryption/key-file.ts'
 import { writePrivateFile } from '../../src/files.ts'
 import { databaseUrl, TEMPLATE } from './database.ts'
@@ -31,7 +31,7 @@ export async function globalSetup(): Promise<void> {
   await admin.query(`drop database if exists ${TEMPLATE}`)
   await admin.query(`create database ${TEMPLATE}`)
   await admin.end()
-  const pool = createPool({ connectionString: databaseUrl(TEMPLATE) }, () => {})
+  const pool = createOwnerPool({ connectionString: databaseUrl(TEMPLATE) }, () => {})
   await migrate(pool)
   await ensurePartitions(pool)
   await pool.end()

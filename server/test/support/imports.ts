@@ -10,7 +10,10 @@ type Import = { from: string; to: string; names: string[] | undefined }
 const ROOT = join(import.meta.dirname, '../../..')
 
 export function readSources(): Sources {
-  const paths = globSync(['server/**/*.ts', 'simulator/**/*.ts', 'bench/**/*.ts'], { cwd: ROOT, exclude: ['**/node_modules/**'] })
+  const paths = globSync(['server/**/*.ts', 'simulator/**/*.ts', 'bench/**/*.ts', 'console/**/*.ts'], {
+    cwd: ROOT,
+    exclude: ['**/node_modules/**'],
+  })
   return new Map(paths.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]))
 }
 

@@ -41,7 +41,7 @@ export async function writeEvents(db: Executor, events: WrittenEvent[]): Promise
 /** Routes until every page has its positions. A service on the same database routes too, and may hold the lock meanwhile. */
 export async function routeUntilDone(pool: Pool): Promise<void> {
   await until('every page has its positions', async () => {
-    await routeEvents(pool)
+    while ((await routeEvents(pool)).mayBeMore);
     return (await pool.query('select from log_pages where last_position is null limit 1')).rowCount === 0
   })
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { after } from 'node:test'
+import { freePort } from './ports.ts'
 
 /** A proxy to the test database that can be cut, so that one service loses its database and other tests do not. */
 export async function cuttableDatabase(databaseUrl: string) {
@@ -31,9 +32,10 @@ export async function cuttableDatabase(databaseUrl: string) {
     }
   }
   let server = createServer(forward)
-  server.listen(0, '127.0.0.1')
+  // A connection of another test may get an ephemeral port while this one is cut.
+  const port = await freePort()
+  server.listen(port, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = server.address() as { port: number }
 
   const url = new URL(target)
   url.hostname = '127.0.0.1'

@@ -1,4 +1,5 @@
 import type { Pool } from '../../src/db/pool.ts'
+import { ownerOf } from './database.ts'
 
 // Searches stored rows and output for secrets, in every encoding.
 
@@ -18,7 +19,7 @@ export function findSecrets(secrets: readonly Secret[], text: string): string[] 
 
 /** Every row of every table, including partitions and the statistics of ANALYZE, by table name. */
 export async function dumpTables(pool: Pool): Promise<Map<string, string>> {
-  await pool.query('analyze')
+  await ownerOf(pool).query('analyze')
   const { rows: tables } = await pool.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema')`,

@@ -74,6 +74,15 @@ export async function call(
   return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text } as ApiResponse
 }
 
+const MAX_REPEATS = 10
+
+/** On a busy machine, a statement may take longer than Herald allows: the response is 503. This repeats the request, as callers should. */
+export async function untilAvailable(ask: () => Promise<ApiResponse>): Promise<ApiResponse> {
+  let response = await ask()
+  for (let repeats = 0; response.status === 503 && repeats < MAX_REPEATS; repeats += 1) response = await ask()
+  return response
+}
+
 export type ErrorDetails = readonly (readonly [path: string, reason: string])[]
 
 /** Errors that always have details, which a test need not repeat. */

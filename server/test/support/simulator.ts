@@ -21,6 +21,8 @@ export type TestSimulator = {
   sms: NonNullable<CarrierSettings['sms']>
   /** A request to what it has for tests, such as `phones/+48500100200`; fails where that does. */
   ask: (path: string, body?: unknown, method?: string) => Promise<any>
+  /** Kills it. */
+  stop: () => Promise<void>
 }
 
 /** Starts the simulator in its own process, by default without delays, until the test file ends. */
@@ -28,9 +30,12 @@ export async function startSimulator(delayMs = 0): Promise<TestSimulator> {
   const dataDir = mkdtempSync(join(tmpdir(), 'herald-simulator-'))
   const options = ['--data-dir', dataDir, '--delay-ms', `${delayMs}`, '--stop-with-stdin']
   const child = spawn(process.execPath, [PROGRAM, ...options], { stdio: ['pipe', 'pipe', 'inherit'] })
-  after(async () => {
+  async function stop(): Promise<void> {
     const ended = once(child, 'exit')
-    if (child.exitCode === null && child.kill('SIGKILL')) await ended
+    if (child.exitCode === null && child.signalCode === null && child.kill('SIGKILL')) await ended
+  }
+  after(async () => {
+    await stop()
     rmSync(dataDir, { recursive: true, force: true })
   })
   const [line] = await once(createInterface(child.stdout), 'line')
@@ -45,5 +50,5 @@ export async function startSimulator(delayMs = 0): Promise<TestSimulator> {
     if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(response.body)}`)
     return response.body
   }
-  return { url, carriersFile, settings, rcs, sms: settings.sms, ask }
+  return { url, carriersFile, settings, rcs, sms: settings.sms, ask, stop }
 }

@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from '../../src/db/pool.ts'
+import { createTable } from './database.ts'
 
 /** Measures the longest stall of this process and of the database: on a busy machine, a message can be late by that. */
 export function watchStalls(pool: Pool): { end: () => Promise<number> } {
@@ -9,7 +10,7 @@ export function watchStalls(pool: Pool): { end: () => Promise<number> } {
   let slowestCommitMs = 0
   let isOver = false
   async function commit(): Promise<void> {
-    await pool.query('create table if not exists stalls ()')
+    await createTable(pool, 'stalls ()')
     while (!isOver) {
       const from = performance.now()
       await pool.query('insert into stalls default values')

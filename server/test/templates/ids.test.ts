@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { createTemplate } from '../../src/templates/templates.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 
 const input = { name: 'X', basic: false, status: 'DRAFT' as const, message: { type: 'MESSAGE' as const, content: 'Hello' } }
@@ -9,8 +9,8 @@ const input = { name: 'X', basic: false, status: 'DRAFT' as const, message: { ty
 describe('a template whose random id is already in use', async () => {
   const { pool } = await createTestDatabase()
   const { accountId } = await createCaller(pool)
-  await pool.query('create sequence draws')
-  await pool.query(`create or replace function new_template_id() returns bigint language sql volatile as $$
+  await ownerOf(pool).query('create sequence draws; grant all on sequence draws to herald_service')
+  await ownerOf(pool).query(`create or replace function new_template_id() returns bigint language sql volatile as $$
     select case when n < 10 then 7 else n end from nextval('draws') as n $$`)
 
   /** The next `count` ids are equal, and later ones differ. */
@@ -19,7 +19,7 @@ describe('a template whose random id is already in use', async () => {
     const { rows } = await pool.query('select (select count(*) from templates) as templates, (select count(*) from contents) as contents')
     return rows[0]
   }
-  beforeEach(() => pool.query('truncate templates, contents cascade'))
+  beforeEach(() => ownerOf(pool).query('truncate templates, contents cascade'))
 
   test('is stored once, under another id', async () => {
     await sameDraws(4)

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { MessageContent } from '../../src/content/content.ts'
 import { type ApiError, ERRORS } from '../../src/errors.ts'
 import { createTemplate, deleteTemplate, replaceTemplate, withMissingTargetsNamed } from '../../src/templates/templates.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 import { sending, TEXT } from '../support/templates.ts'
 import { until } from '../support/until.ts'
@@ -38,7 +38,7 @@ type Lane = Awaited<ReturnType<typeof setUp>>
 
 /** The number of connections that wait for a lock. */
 async function waiting(): Promise<number> {
-  const { rows } = await pool.query<{ count: number }>(
+  const { rows } = await ownerOf(pool).query<{ count: number }>(
     `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
   )
   return rows[0]?.count ?? 0

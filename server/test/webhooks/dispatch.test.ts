@@ -7,9 +7,9 @@ import { routeEvents } from '../../src/events/router.ts'
 import { addEndpoint, rotateSecret } from '../../src/webhooks/endpoints.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
-import { LOGGED_EVENTS } from '../support/log.ts'
+import { LOGGED_EVENTS, routeUntilDone } from '../support/log.ts'
 import { until } from '../support/until.ts'
-import { deliveriesOf, emitRouted, endpointAt, isDone, makeDue, routeAll, startSink, startWorker, writeMany } from './support.ts'
+import { deliveriesOf, emitRouted, endpointAt, isDone, makeDue, startSink, startWorker, writeMany } from './support.ts'
 
 const { url, hotPool: pool } = await createTestDatabase()
 
@@ -221,7 +221,7 @@ test('events of one message are due in order, also if a router was held while an
   await writeMany(pool, accountId, 1, { subjects: 1 })
   const begun = routeEvents(slow)
   await hasBegun.promise
-  await routeAll(pool)
+  await routeUntilDone(pool)
   await writeMany(pool, accountId, 1, { kind: 'message.delivered', subjects: 1 })
   mayGoOn.resolve()
   await begun

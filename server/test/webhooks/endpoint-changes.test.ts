@@ -13,7 +13,7 @@ import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { removeEndpoint } from '../../src/webhooks/remove-endpoint.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
-import { LOGGED_EVENTS } from '../support/log.ts'
+import { LOGGED_EVENTS, routeUntilDone } from '../support/log.ts'
 import { until } from '../support/until.ts'
 import {
   countBlocked,
@@ -23,7 +23,6 @@ import {
   missedBy,
   NO_INSERTS,
   newAccount,
-  routeAll,
   startBlocked,
   startSink,
   startWorker,
@@ -184,7 +183,7 @@ describe('the replay that enabling returns', () => {
     await emitRouted(pool, accountId, 2)
     await writeAgo(pool, accountId, '1 second')
     await disableEndpoint(pool, endpointId)
-    await routeAll(pool)
+    await routeUntilDone(pool)
     assert.deepEqual(await missedBy(pool, endpointId), { kinds: SENT, alreadyDue: 2, hoursAgo: 0 })
   })
 
@@ -192,7 +191,7 @@ describe('the replay that enabling returns', () => {
     const { endpointId, accountId } = await endpointAt(pool, await startSink())
     for (const ago of ['9 hours', '5 hours', '1 hour']) await writeAgo(pool, accountId, ago)
     await disableEndpoint(pool, endpointId)
-    await routeAll(pool)
+    await routeUntilDone(pool)
     assert.deepEqual(await missedBy(pool, endpointId), { kinds: [...SENT, ...SENT, ...SENT], alreadyDue: 0, hoursAgo: 9 })
   })
 
@@ -201,7 +200,7 @@ describe('the replay that enabling returns', () => {
     await disableEndpoint(pool, endpointId)
     for (const ago of ['60 seconds', '100 seconds']) {
       await writeAgo(pool, accountId, ago)
-      await routeAll(pool)
+      await routeUntilDone(pool)
     }
     assert.deepEqual((await missedBy(pool, endpointId)).kinds, [...SENT, ...SENT])
   })
@@ -212,7 +211,7 @@ describe('the replay that enabling returns', () => {
     await writeAgo(pool, accountId, '5 hours')
     const { disabledAt } = await disableEndpoint(pool, endpointId)
     assert.deepEqual((await enableEndpoint(pool, endpointId)).missedSince, disabledAt)
-    await routeAll(pool)
+    await routeUntilDone(pool)
     assert.deepEqual(await kindsWaiting(endpointId), [...SENT, ...SENT])
   })
 
@@ -224,7 +223,7 @@ describe('the replay that enabling returns', () => {
     ] as const) {
       await disableEndpoint(pool, endpointId)
       await writeAgo(pool, accountId, ago)
-      await routeAll(pool)
+      await routeUntilDone(pool)
       assert.deepEqual((await missedBy(pool, endpointId)).hoursAgo, hoursAgo)
     }
   })

@@ -14,10 +14,10 @@ import { recordAttempts } from '../../src/webhooks/results.ts'
 import { awaitTest, testEndpoint } from '../../src/webhooks/test-endpoint.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring, readWebhookSecrets } from '../support/keyring.ts'
-import { LOGGED_EVENTS, writeEvents } from '../support/log.ts'
+import { LOGGED_EVENTS, routeUntilDone, writeEvents } from '../support/log.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { countBlocked, killMidway, NO_INSERTS, operatorError, routeAll, startBlocked } from './support.ts'
+import { countBlocked, killMidway, NO_INSERTS, operatorError, startBlocked } from './support.ts'
 
 const { pool, url: databaseUrl } = await createTestDatabase()
 const URL = 'https://hooks.example.com/herald'
@@ -107,7 +107,8 @@ describe('an endpoint', () => {
     await addDeliveries(pool, endpoint, 4, 8, `now() + interval '1 hour'`)
     const { secret: second, earlierSecretsEndAt } = await rotateSecret(pool, endpointId, keyring)
     const [{ secrets, ...listed }, ...others] = (await listEndpoints(pool, accountId)) as [any]
-    const counts = { pending: 5, morePending: false, failed: 3, moreFailed: false }
+    // The log has none of these events.
+    const counts = { pending: 5, morePending: false, oldestPendingAt: null, failed: 3, moreFailed: false }
     const nothing = { failingSince: null, disabledAt: null, disabledBecause: null }
     assert.deepEqual(listed, { endpointId, accountId, ...known, ...nothing, ...counts })
     assert.deepEqual(others, [])
@@ -295,7 +296,8 @@ describe('a test of an endpoint', () => {
     assert.deepEqual([rows.length, rows[0].data], [1, { endpointId }])
     assert.deepEqual([await count('webhook_deliveries', endpointId), await count('webhook_deliveries', sibling.endpointId)], [1, 0])
     await record(endpoint, rows[0].position, { status: 503, response: 'Later' })
-    const { attemptedAt, ...found } = await outcome
+    const { attemptId, attemptedAt, nextAttemptAt, ...found } = await outcome
+    assert.ok(nextAttemptAt !== null && nextAttemptAt > attemptedAt)
     const attempt = {
       eventId: rows[0].event_id,
       type: 'webhook.test',
@@ -317,7 +319,7 @@ describe('a test of an endpoint', () => {
       pool,
       Array.from({ length: 6_000 }, () => ({ accountId })),
     )
-    await routeAll(pool)
+    await routeUntilDone(pool)
     const second = await testEndpoint(pool, endpointId)
     await routeEvents(pool)
     const { rows } = await pool.query(

@@ -6,7 +6,7 @@ import { disableEndpoint } from '../../src/webhooks/change-endpoint.ts'
 import { claimDue } from '../../src/webhooks/claim.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { removeEndpoint } from '../../src/webhooks/remove-endpoint.ts'
-import { type ReplayProgress, replayAll, replayEvent, replayFailed } from '../../src/webhooks/replay.ts'
+import { countReplay, type ReplayProgress, replayAll, replayEvent, replayFailed } from '../../src/webhooks/replay.ts'
 import { recordAttempts } from '../../src/webhooks/results.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
@@ -122,6 +122,42 @@ describe('a replay of one event', () => {
   })
 })
 
+describe('a pause of the endpoint', () => {
+  async function isPaused({ endpointId }: Ids): Promise<boolean> {
+    const { rows } = await pool.query('select paused_until > now() as paused from webhook_endpoints where id = $1', [endpointId])
+    return rows[0].paused === true
+  }
+  async function pausedEndpoint() {
+    const endpoint = await newEndpoint()
+    const positions = await logged(endpoint.accountId, 2)
+    await deliver(endpoint, positions, 1, 'now()')
+    await pool.query(`update webhook_endpoints set paused_until = now() + interval '5 minutes' where id = $1`, [endpoint.endpointId])
+    return { ...endpoint, positions }
+  }
+
+  test('ends with a replay, even if all its events were already due', async () => {
+    const replays: ((endpoint: Ids, position: number, record: () => Promise<void>) => Promise<unknown>)[] = [
+      ({ endpointId }, _, record) => replayFailed(pool, endpointId, LONG_AGO, { record, chunkRows: 1 }),
+      ({ endpointId }, _, record) => replayAll(pool, endpointId, LONG_AGO, { record, chunkRows: 1 }),
+      async (endpoint, position, record) => replayEvent(pool, endpoint.endpointId, await eventIdAt(endpoint, position), record),
+    ]
+    for (const replay of replays) {
+      const endpoint = await pausedEndpoint()
+      let recorded = 0
+      await replay(endpoint, endpoint.positions[0] as number, async () => {
+        recorded += 1
+      })
+      assert.deepEqual([await isPaused(endpoint), recorded], [false, 1])
+    }
+  })
+
+  test('lasts after a replay that has no events', async () => {
+    const endpoint = await pausedEndpoint()
+    await replayFailed(pool, endpoint.endpointId, new Date(NOW - HOUR_MS / 2))
+    assert.equal(await isPaused(endpoint), true)
+  })
+})
+
 describe('a replay of failed events', () => {
   test('includes events since the time that failed permanently or wait for another attempt', async () => {
     const endpoint = await newEndpoint()
@@ -171,6 +207,18 @@ describe('a replay of all events', () => {
     }
     assert.deepEqual(await replayAll(pool, all.endpointId, since), { endpointId: all.endpointId, replayed: 0, alreadyDue: 9 })
     assert.deepEqual(await due(stranger.endpointId), [])
+  })
+
+  test('from a time before 1970 includes every event, and until such a time none', async () => {
+    const { accountId, endpointId } = await newEndpoint()
+    const positions = await logged(accountId, 3)
+    await deliver({ accountId, endpointId }, positions.slice(0, 2), 3, 'null')
+    const before1970 = new Date('1969-12-31T23:59:59Z')
+    for (const replay of [replayAll, replayFailed])
+      assert.equal((await replay(pool, endpointId, before1970, { until: before1970 })).replayed, 0)
+    assert.equal((await countReplay(pool, endpointId, { since: before1970 })).events, 3)
+    assert.equal((await replayFailed(pool, endpointId, before1970)).replayed, 2)
+    assert.equal((await replayAll(pool, endpointId, before1970)).replayed, 1)
   })
 
   test('starts with the first event since the time, also if times and positions differ in order', async () => {

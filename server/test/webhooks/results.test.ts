@@ -6,8 +6,8 @@ import { replayEvent } from '../../src/webhooks/replay.ts'
 import { type Result, recordAttempts } from '../../src/webhooks/results.ts'
 import { testEndpoint } from '../../src/webhooks/test-endpoint.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { LOGGED_EVENTS } from '../support/log.ts'
-import { emitRouted, endpointAt, makeDue, missedBy, routeAll, startBlocked, startSink, writeAgo } from './support.ts'
+import { LOGGED_EVENTS, routeUntilDone } from '../support/log.ts'
+import { emitRouted, endpointAt, makeDue, missedBy, startBlocked, startSink, writeAgo } from './support.ts'
 
 // What the results of attempts do to events and endpoints.
 
@@ -202,7 +202,7 @@ describe('an endpoint that fails', () => {
     await setFailing(endpointId, '6 days', '1 hour')
     await writeAgo(pool, accountId, '3 hours')
     await recordAttempts(pool, [await firstOf(rest)])
-    await routeAll(pool)
+    await routeUntilDone(pool)
     // The event whose attempt failed is one of them.
     const kinds = ['message.sent', 'message.sent', 'webhook.disabled']
     assert.deepEqual(await missedBy(pool, endpointId), { kinds, alreadyDue: 0, hoursAgo: 3 })

@@ -8,15 +8,15 @@ import { createAccount } from '../../src/accounts/accounts.ts'
 import { createHotPool, type Pool } from '../../src/db/pool.ts'
 import { OperatorError } from '../../src/errors.ts'
 import type { EventKind } from '../../src/events/kinds.ts'
-import { routeEvents } from '../../src/events/router.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { enableEndpoint } from '../../src/webhooks/change-endpoint.ts'
 import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { replayAll } from '../../src/webhooks/replay.ts'
+import { ownerOf } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
-import { LOGGED_EVENTS } from '../support/log.ts'
+import { LOGGED_EVENTS, routeUntilDone } from '../support/log.ts'
 import { until } from '../support/until.ts'
 
 // What the tests of webhooks share: endpoints that respond as a test wants, events, and workers.
@@ -87,7 +87,7 @@ export async function emitRouted(
   options: { kind?: string; subjects?: number } = {},
 ): Promise<void> {
   await writeMany(pool, accountId, count, options)
-  await routeAll(pool)
+  await routeUntilDone(pool)
 }
 
 /** Writes an event whose transaction began this long ago (an SQL interval), without routing it. */
@@ -114,10 +114,6 @@ export async function missedBy(pool: Pool, endpointId: number): Promise<{ kinds:
   const { rows } = await pool.query(due, [endpointId])
   const kinds = rows.filter(({ position }) => !before.has(position)).map(({ kind }) => kind)
   return { kinds, alreadyDue, hoursAgo: Math.round((Date.now() - missedSince.getTime()) / 3_600_000) }
-}
-
-export async function routeAll(pool: Pool): Promise<void> {
-  for (let mayBeMore = true; mayBeMore; ) ({ mayBeMore } = await routeEvents(pool))
 }
 
 /** A worker with a pool of its own, as in another process, stopped at the end of the test. */
@@ -188,7 +184,9 @@ export async function assertRatio(work: () => Promise<number>, yardstick: () => 
 
 /** How many sessions of the database wait for a lock. */
 export async function countBlocked(pool: Pool): Promise<number> {
-  const { rowCount } = await pool.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+  const { rowCount } = await ownerOf(pool).query(
+    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  )
   return rowCount ?? 0
 }
 
@@ -225,7 +223,7 @@ export async function killMidway(
   )
   await until('the work has begun', hasBegun)
   await until('the work is killed', async () => {
-    await pool.query(
+    await ownerOf(pool).query(
       `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`,
     )
     return isKilled

@@ -5,10 +5,11 @@ import { after, describe, type TestContext, test } from 'node:test'
 import { createHotPool } from '../../src/db/pool.ts'
 import { claimDue } from '../../src/webhooks/claim.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
+import { routeUntilDone } from '../support/log.ts'
 import { until } from '../support/until.ts'
-import { deliveriesOf, emitRouted, endpointAt, isDone, newAccount, routeAll, startSink, startWorker, writeMany } from './support.ts'
+import { deliveriesOf, emitRouted, endpointAt, isDone, newAccount, startSink, startWorker, writeMany } from './support.ts'
 
 const { url, hotPool: pool } = await createTestDatabase()
 
@@ -16,7 +17,7 @@ describe('a worker', () => {
   test('posts no event that another worker posts', async (t) => {
     const own = await createTestDatabase()
     // A lease that ended on a busy machine would let the other worker post the same events, as it should.
-    await own.hotPool.query(`
+    await ownerOf(own.hotPool).query(`
       create function lease_for_an_hour() returns trigger language plpgsql as
         $$ begin new.leased_until := new.leased_until + interval '1 hour'; return new; end $$;
       create trigger lease_for_an_hour before update on webhook_endpoints for each row
@@ -24,7 +25,7 @@ describe('a worker', () => {
     const sink = await startSink()
     const endpoints = await Promise.all(Array.from({ length: 6 }, () => endpointAt(own.hotPool, sink)))
     for (const { accountId } of endpoints) await writeMany(own.hotPool, accountId, 50)
-    await routeAll(own.hotPool)
+    await routeUntilDone(own.hotPool)
     const workers = [startWorker(t, own.url), startWorker(t, own.url)]
     await until('all are posted', async () => {
       for (const { wake } of workers) wake()
@@ -73,7 +74,7 @@ describe('a worker', () => {
     const [rejecting, good] = [await startSink(() => 500), await startSink()]
     const endpoints = await Promise.all([hanging, rejecting, good].map((sink) => endpointAt(pool, sink)))
     for (const { accountId } of endpoints.slice(0, 2)) await writeMany(pool, accountId, 500)
-    await routeAll(pool)
+    await routeUntilDone(pool)
     startWorker(t, url)
     await until('both have calls', () => open > 0 && rejecting.arrived.length >= 4)
     await emitRouted(pool, endpoints[2]?.accountId as number, 100)

@@ -102,12 +102,14 @@ describe('an SMS network that refuses messages temporarily', () => {
       const { port, submits } = await startRespondingPeer((_, index) => statuses[index] as number)
       const carrier = startCarrier(port, { timings: { throttleFirstMs: 10_000 } })
       assert.ok(carrier.pausedForMs() > 0, 'it is not bound yet')
+      assert.deepEqual(carrier.health(), { circuit: 'closed', sessions: 0 })
       await bound(carrier)
       for (const [index, expected] of statuses.entries()) {
         assert.equal(carrier.pausedForMs(), 0, `not after ${index}`)
         assert.equal((await carrier.submit(smsSegment())).is, expected === 0 ? 'sent' : 'retry')
       }
       assert.ok(carrier.pausedForMs() >= 5_000)
+      assert.deepEqual(carrier.health(), { circuit: 'open', sessions: 1 })
       const paused = await carrier.submit(smsSegment())
       assert.ok(paused.is === 'retry' && paused.afterMs >= 5_000)
       assert.equal(submits(), statuses.length)

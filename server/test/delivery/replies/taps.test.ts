@@ -8,6 +8,7 @@ import { installationSecret } from '../../../src/db/secrets.ts'
 import { createEventReceiver } from '../../../src/delivery/receipts.ts'
 import { processReplies } from '../../../src/delivery/replies.ts'
 import { createTemplate, deleteTemplate, replaceTemplate } from '../../../src/templates/templates.ts'
+import { ownerOf } from '../../support/database.ts'
 import { erased } from '../../support/erased.ts'
 import { keyring } from '../../support/keyring.ts'
 import { startNetwork } from '../../support/network.ts'
@@ -83,8 +84,8 @@ describe('a tap', () => {
       await tx.query('lock table queue in exclusive mode')
       const processing = assert.rejects(processReplies(otherNode, logger, erased))
       await until('its connection waits, and is ended', async () => {
-        const { rows } = await pool.query<{ pid: number }>(WAITING)
-        for (const { pid } of rows) await pool.query('select pg_terminate_backend($1)', [pid])
+        const { rows } = await ownerOf(pool).query<{ pid: number }>(WAITING)
+        for (const { pid } of rows) await ownerOf(pool).query('select pg_terminate_backend($1)', [pid])
         return rows.length
       })
       await processing
@@ -304,10 +305,10 @@ test('an event that can’t be processed delays no other, is logged without its 
 test('an event that one node fails to process while another processes it is not processed again', async () => {
   const sender = await createSender(pool)
   await sentMessage(sender)
-  await pool.query(
+  await ownerOf(pool).query(
     `create function fail() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(42); raise exception 'no'; end $$`,
   )
-  await pool.query('create trigger fail before insert on recipient_actions for each row execute function fail()')
+  await ownerOf(pool).query('create trigger fail before insert on recipient_actions for each row execute function fail()')
   let hasWaited = false
   // After the first node has failed, either node may get the row next. The test is about the case that the other one does.
   for (let attempt = 0; !hasWaited && attempt < 50; attempt += 1) {
@@ -317,13 +318,13 @@ test('an event that one node fails to process while another processes it is not 
     const { rows } = await pool.query('select process_after from carrier_events where event_id = $1', [event.eventId])
     assert.deepEqual(rows, [{ process_after: null }])
   }
-  await pool.query('drop function fail cascade')
+  await ownerOf(pool).query('drop function fail cascade')
   assert.ok(hasWaited, 'the first node never had to wait for the other')
 })
 
 /** One node fails while another processes the event. Returns whether the first had to wait for the other. */
 async function processOnTwoNodes(eventId: string): Promise<boolean> {
-  const countWaiting = async () => (await pool.query(WAITING)).rowCount
+  const countWaiting = async () => (await ownerOf(pool).query(WAITING)).rowCount
   let hasWaited = false
   let hasEnded = false
   let both: Promise<unknown>[] = []

@@ -74,6 +74,7 @@ export function createSmsCarrier({ onSubmit = acceptSegment, ...options }: SmsCa
     concurrency: 10,
     messagesPerSecond: undefined,
     pausedForMs: () => 0,
+    health: () => ({ circuit: 'closed', sessions: 0 }),
     close: async () => {},
     ...options,
     seen,

@@ -1,7 +1,7 @@
-import { ensurePartitions } from '../../../src/db/partitions.ts'
 import type { Executor, Pool } from '../../../src/db/pool.ts'
 import type { Action } from '../../../src/replies/actions.ts'
 import { COUNTED } from '../../../src/reports/counters.ts'
+import { createMonths } from '../../support/database.ts'
 
 // Writes messages, their SMS, actions of their recipients and the counters of all of it at any past time. Times are texts, as in reports.
 
@@ -119,18 +119,13 @@ async function ensureMonths(pool: Pool, wanted: string[]): Promise<void> {
   monthsOf.set(pool, months)
   const missing = [...new Set(wanted)].filter((month) => !months.has(month))
   if (missing.length === 0) return
-  for (const month of missing) {
-    months.add(month)
-    const name = `messages_${month.replace('-', '_')}`
-    const { rows } = await pool.query(
-      `select to_regclass($2) is not null as made, uuid_v7_from(month at time zone 'UTC') as from, uuid_v7_from((month + interval '1 month') at time zone 'UTC') as to
-       from (select ($1 || '-01')::timestamp as month) as given`,
-      [month, name],
-    )
-    const { made, from, to } = rows[0] as { made: boolean; from: string; to: string }
-    if (!made) await pool.query(`create table ${name} partition of messages for values from ('${from}') to ('${to}')`)
-  }
-  await ensurePartitions(pool)
+  for (const month of missing) months.add(month)
+  const { rows } = await pool.query<{ month: string }>(
+    `select month from unnest($1::text[]) as month where to_regclass('messages_' || replace(month, '-', '_')) is null`,
+    [missing],
+  )
+  if (rows.length > 0)
+    await createMonths(pool, `select (month || '-01')::timestamp from unnest('{${rows.map(({ month }) => month)}}'::text[]) as month`)
 }
 
 let made = 0

@@ -1,4 +1,4 @@
-import { createTestDatabase } from '../../support/database.ts'
+import { createTestDatabase, ownerOf } from '../../support/database.ts'
 import { type PastMessage, writeCampaign } from './past.ts'
 import { startReportService } from './support.ts'
 
@@ -7,7 +7,7 @@ import { startReportService } from './support.ts'
 const database = await createTestDatabase({ unlogged: 'messages and campaigns are written by hand' })
 export const { pool } = database
 // These tests need no durability, and waiting for the disk at every receipt would take most of the time.
-await pool.query(`alter database ${new URL(database.url).pathname.slice(1)} set synchronous_commit = off`)
+await ownerOf(pool).query(`alter database ${new URL(database.url).pathname.slice(1)} set synchronous_commit = off`)
 export const { url, newCaller, assertDescribed } = await startReportService(database)
 
 /** A time in the month of most tests. */

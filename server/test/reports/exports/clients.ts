@@ -9,7 +9,9 @@ import { createUnreadWatch } from '../../../src/http/unread.ts'
 import { openCopy } from '../../../src/reports/exports/copy.ts'
 import { exportRoutes } from '../../../src/reports/exports/routes.ts'
 import type { Times } from '../../../src/reports/exports/send-export.ts'
+import { openExports } from '../../../src/reports/exports/send-export.ts'
 import { logger } from '../../delivery/worker.ts'
+import { ownerOf } from '../../support/database.ts'
 import { until } from '../../support/until.ts'
 
 // Clients that stop reading an export or disconnect, and the state of its database connection.
@@ -71,7 +73,7 @@ export type Activity = { pid: number; state: string; waitsFor: string | null }
 
 /** The database connections of exports. */
 export async function exportActivity(pool: Pool): Promise<Activity[]> {
-  const { rows } = await pool.query<Activity>(
+  const { rows } = await ownerOf(pool).query<Activity>(
     `select pid, state, wait_event as "waitsFor" from pg_stat_activity where datname = current_database() and application_name = 'herald-export'`,
   )
   return rows
@@ -130,7 +132,8 @@ export async function startExports(pool: Pool, times?: Times): Promise<string> {
       addresses: null,
     }
   })
-  await app.register(exportRoutes, { pool, allowIdle, prefix: '/v1', ...(times && { times }) })
+  const exporting = openExports(app, { pool, allowIdle, ...(times && { times }) })
+  await app.register(exportRoutes, { exporting, prefix: '/v1' })
   await app.listen({ host: '127.0.0.1', port: 0 })
   after(() => app.close())
   return listeningUrl(app)

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { recordAction } from '../../../src/replies/actions.ts'
+import { ownerOf } from '../../support/database.ts'
 import { type Ending, fetchExport, openExport, startExports, untilBlocked, untilNothingRuns, untilStalled, whileLocked } from './clients.ts'
 import { caller, campaignId, database, pool, url } from './shared.ts'
 import { readCsv, readZip } from './support.ts'
@@ -20,7 +21,7 @@ const EXPORTS = [
 const LOCKED = 'messages, campaigns'
 
 const open = (address: string) => openExport(address, caller.authorization)
-const kill = (pid = 0) => pool.query('select pg_terminate_backend($1, 5000)', [pid])
+const kill = (pid = 0) => ownerOf(pool).query('select pg_terminate_backend($1, 5000)', [pid])
 
 /** Both export slots of the account are free: two exports begin, and a third is rejected. */
 async function assertSlotsFree(): Promise<void> {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setQuotas } from '../../../src/accounts/quotas.ts'
 import type { Times } from '../../../src/reports/exports/send-export.ts'
+import { ownerOf } from '../../support/database.ts'
 import { callerAt, startMessageService } from '../../support/messages.ts'
 import { cuttableDatabase } from '../../support/proxy.ts'
 import { until } from '../../support/until.ts'
@@ -53,7 +54,7 @@ test('the ninth concurrent export of the service is a 503', async () => {
 test('a failure after the first byte is logged with its account and error', async () => {
   const { response, ending } = open()
   const [stalled] = await untilStalled(pool)
-  await pool.query('select pg_terminate_backend($1)', [stalled?.pid])
+  await ownerOf(pool).query('select pg_terminate_backend($1)', [stalled?.pid])
   assert.equal((await ending()).is, 'broken')
   const id = (await response).headers['x-request-id']
   const line = await until('it is logged', () =>
