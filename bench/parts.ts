@@ -16,6 +16,8 @@ import { measureLowLoad } from './parts/low-load.ts'
 import { measureMemory } from './parts/memory.ts'
 import { measureReports } from './parts/reports.ts'
 import { measureScaling } from './parts/scaling.ts'
+import { measureSignIn } from './parts/sign-in.ts'
+import { measureStreams } from './parts/streams.ts'
 import { measureThrough } from './parts/through.ts'
 import { measureWebhookIsolation } from './parts/webhook-isolation.ts'
 import { measureWebhookRate } from './parts/webhook-rate.ts'
@@ -43,8 +45,10 @@ export const FEATURE_PARTS: Part[] = [
   { name: 'webhook-rate', measures: 'events a second to an endpoint, against bare posts', minutes: 2, run: measureWebhookRate },
   { name: 'webhook-isolation', measures: 'the delay to a good endpoint beside bad ones', minutes: 4, run: measureWebhookIsolation },
   { name: 'feed', measures: 'pages of the event feed over a month of events, while others write', minutes: 4, run: measureFeed },
+  { name: 'streams', measures: 'what 200 idle streams of the console cost', minutes: 8, run: measureStreams },
   { name: 'reports', measures: 'summaries and pages of lists of a million messages', minutes: 7, run: measureReports },
   { name: 'lists', measures: 'pages of messages by every combination of filters, of ten million', minutes: 12, run: measureLists },
+  { name: 'sign-in', measures: 'whether the time of a wrong password tells that a name exists', minutes: 5, run: measureSignIn },
   { name: 'exports', measures: 'exports of a million messages, against a bare COPY', minutes: 4, run: measureExports },
 ]
 

@@ -1,5 +1,7 @@
 import type pg from 'pg'
 import { ensurePartitions } from '../../server/src/db/partitions.ts'
+import { TABLE_PRIVILEGES } from '../../server/src/db/privileges.ts'
+import { SERVICE_ROLE } from '../../server/src/db/service-role.ts'
 import { COUNTERS, type Counter } from '../../server/src/events/changes.ts'
 import { NO_CAMPAIGN } from '../../server/src/ids.ts'
 import { type Account, AGENT } from '../setup/accounts.ts'
@@ -26,6 +28,7 @@ export async function createMonths({ client, pool }: Database, border: Date): Pr
     const first = `${month.toISOString().slice(0, 7)}-01`
     const name = `messages_${first.slice(0, 7).replace('-', '_')}`
     await client.query(`create table ${name} (like messages including all) with (fillfactor = 45)`)
+    await client.query(`grant ${TABLE_PRIVILEGES.messages} on ${name} to ${SERVICE_ROLE}`)
     await client.query(
       `do $$ begin execute format('alter table messages attach partition ${name} for values from (%L) to (%L)',
          uuid_v7_from('${first} 00:00Z'), uuid_v7_from(('${first}'::timestamp + interval '1 month') at time zone 'UTC')); end $$`,

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { joinEmbeddedServer } from '../../server/src/db/embedded/server.ts'
 import { migrate } from '../../server/src/db/migrate.ts'
 import { ensurePartitions } from '../../server/src/db/partitions.ts'
-import { createHotPool, type Pool } from '../../server/src/db/pool.ts'
+import { createHotPool, createOwnerPool, type Pool } from '../../server/src/db/pool.ts'
 import { atEnd, say } from './clean-up.ts'
 import { remove, temporaryDirectory } from './files.ts'
 
@@ -51,8 +51,10 @@ export type Database = { url: string; pool: Pool; client: pg.Client; close: () =
 /** A database with the tables of the service. */
 export async function createDatabase(postgres: Postgres, name = 'bench'): Promise<Database> {
   await execute(postgres, `create database ${name}`)
+  const owner = createOwnerPool({ ...postgres.connection, database: name }, () => {})
+  await migrate(owner)
+  await owner.end()
   const database = await openDatabase(postgres, name)
-  await migrate(database.pool)
   await ensurePartitions(database.pool)
   return database
 }
@@ -99,9 +101,9 @@ const REPORTED = `
   select name, current_setting(name) as value from unnest(array['server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'wal_level',
     'shared_buffers', 'max_wal_size', 'autovacuum']) as name`
 
-/** The settings that affect figures most, as a connection of the service has them. */
+/** The settings that affect figures most, as the embedded server has them. */
 export async function readSettings(): Promise<Record<string, string>> {
   const { url } = await startPostgres()
-  const { rows } = await openPool(url).pool.query<{ name: string; value: string }>(REPORTED)
+  const { rows } = await (await openClient(url)).client.query<{ name: string; value: string }>(REPORTED)
   return Object.fromEntries(rows.map(({ name, value }) => [name, value]))
 }

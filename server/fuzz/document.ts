@@ -1,4 +1,4 @@
-// The operations of the service: those of its OpenAPI document, and the routes outside of it.
+// The operations of the service: those of its two OpenAPI documents, and the routes outside of them.
 
 export type Schema = {
   $ref?: string
@@ -23,10 +23,15 @@ export type Schema = {
 export type Parameter = { name: string; in: 'path' | 'query' | 'header'; required?: boolean; schema: Schema }
 
 export type Operation = {
+  /** The operationId; of the admin API with a prefix, since most operations exist in both: `sendMessage`, `admin/sendMessage`. */
   id: string
   method: string
   /** From the root, with names in braces: `/v1/templates/{id}`. */
   path: string
+  /** Where its schemas are. */
+  document: ApiDocument
+  /** It needs no credentials. */
+  isPublic: boolean
   parameters: Parameter[]
   body: Schema | undefined
   example: unknown
@@ -37,6 +42,7 @@ export type Operation = {
 type Media = { schema?: Schema; example?: unknown }
 type DocumentOperation = {
   operationId: string
+  security?: object[]
   parameters?: Parameter[]
   requestBody?: { content: Record<string, Media> }
   responses: Record<string, { content?: Record<string, Media> }>
@@ -47,17 +53,30 @@ export type ApiDocument = {
   components: { schemas: Record<string, Schema> }
 }
 
+export const ADMIN_API = '/admin/v1'
 const JSON_TYPE = 'application/json'
 
+/** The first segments of its paths: `/v1` or `/admin/v1`. */
+export const apiOf = ({ servers }: ApiDocument) => servers[0]?.url ?? ''
+
+export const isOfAdmin = ({ path }: Pick<Operation, 'path'>) => path.startsWith(`${ADMIN_API}/`)
+
+/** The name of an operation in its document. */
+export const operationIdOf = ({ id }: Pick<Operation, 'id'>) => id.replace(ADMIN_PREFIX, '')
+
+const ADMIN_PREFIX = 'admin/'
+
 export function documentedOperations(document: ApiDocument): Operation[] {
-  const prefix = document.servers[0]?.url ?? ''
+  const api = apiOf(document)
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => {
       const { schema, example } = operation.requestBody?.content[JSON_TYPE] ?? {}
       return {
-        id: operation.operationId,
+        id: api === ADMIN_API ? ADMIN_PREFIX + operation.operationId : operation.operationId,
         method: method.toUpperCase(),
-        path: `${prefix}${path}`,
+        path: `${api}${path}`,
+        document,
+        isPublic: operation.security?.length === 0,
         parameters: operation.parameters ?? [],
         body: schema,
         example,
@@ -85,30 +104,55 @@ export function resolve(document: ApiDocument, schema: Schema): Schema {
   return name === undefined ? schema : (document.components.schemas[name] as Schema)
 }
 
-const ERROR = '/components/schemas/Error'
+/** The schema of every error, whatever the request. */
+export const ERROR_POINTER = '/components/schemas/Error'
 
-/** Routes that are not in the document, and paths that do not exist. Errors have the documented form here too. */
-export const OUTSIDE: Operation[] = [
-  outside('carrierWebhook', 'POST', '/carriers/{carrier}/webhook', [200], [400, 401, 404, 413, 415, 429]),
-  outside('visitLink', 'GET', '/l/{code}', [302, 404], [429]),
-  outside('readHealth', 'GET', '/healthz', [200], []),
-  outside('readReadiness', 'GET', '/readyz', [200], []),
-  outside('readMetrics', 'GET', '/metrics', [200], [404]),
-  outside('readFirstPage', 'GET', '/', [200], []),
-  outside('readDocs', 'GET', '/docs', [200], []),
-  outside('readDocument', 'GET', '/v1/openapi.json', [200], [400, 429]),
-  outside('unknownRoute', 'GET', '/v1/{anything}', [], [401, 403, 404, 429]),
-  outside('unknownPath', 'GET', '/{anything}', [], [404]),
-]
-
-function outside(id: string, method: string, path: string, statuses: number[], errors: number[]): Operation {
-  const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ name, in: 'path' as const, schema: { type: 'string' } }))
-  const responses = new Map([
-    ...statuses.map((status) => [status, undefined] as const),
-    ...errors.map((status) => [status, ERROR] as const),
-  ])
-  return { id, method, path, parameters, body: method === 'POST' ? {} : undefined, example: undefined, responses }
+/** Operations that would end the run, or make its result depend on time, by id. */
+export const EXCLUDED: Record<string, string> = {
+  'admin/streamEvents': 'Its response never ends, so it would count as a hang.',
+  'admin/setFaults': 'The faults would stay for all other requests: no message would be sent, and no phone would respond.',
 }
 
-/** The schema of every error, whatever the request. */
-export const ERROR_POINTER = ERROR
+export function operationsOf(v1: ApiDocument, admin: ApiDocument): Operation[] {
+  const documented = [...documentedOperations(v1), ...documentedOperations(admin)].filter(({ id }) => !(id in EXCLUDED))
+  return [...documented, ...outsideOf(v1, ROUTES), ...outsideOf(admin, ADMIN_ROUTES)]
+}
+
+type Route = { id: string; method: 'GET' | 'POST'; path: string; statuses: number[]; errors: number[]; isPublic: boolean }
+
+/** Routes that are not in the document, and paths that do not exist. Errors have the documented form here too. */
+const ROUTES: Route[] = [
+  open('carrierWebhook', 'POST', '/carriers/{carrier}/webhook', [200], [400, 401, 404, 413, 415, 429]),
+  open('visitLink', 'GET', '/l/{code}', [302, 404], [429]),
+  open('readHealth', 'GET', '/healthz', [200], []),
+  open('readReadiness', 'GET', '/readyz', [200], []),
+  open('readMetrics', 'GET', '/metrics', [200], [404]),
+  open('readFirstPage', 'GET', '/', [200], []),
+  open('readDocs', 'GET', '/docs', [200], []),
+  open('readDocument', 'GET', '/v1/openapi.json', [200], [400, 429]),
+  open('unknownPath', 'GET', '/{anything}', [], [404]),
+  { ...open('unknownRoute', 'GET', '/v1/{anything}', [], [401, 403, 404, 429]), isPublic: false },
+]
+const ADMIN_ROUTES: Route[] = [
+  open('admin/readDocs', 'GET', '/docs/admin', [200], []),
+  open('admin/readDocument', 'GET', '/admin/v1/openapi.json', [200], [400, 429]),
+  { ...open('admin/unknownRoute', 'GET', '/admin/v1/{anything}', [], [401, 404, 429]), isPublic: false },
+]
+
+function open(id: string, method: Route['method'], path: string, statuses: number[], errors: number[]): Route {
+  return { id, method, path, statuses, errors, isPublic: true }
+}
+
+function outsideOf(document: ApiDocument, routes: Route[]): Operation[] {
+  return routes.map(({ statuses, errors, ...route }) => ({
+    ...route,
+    document,
+    parameters: [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ name, in: 'path' as const, schema: { type: 'string' } })),
+    body: route.method === 'POST' ? {} : undefined,
+    example: undefined,
+    responses: new Map([
+      ...statuses.map((status) => [status, undefined] as const),
+      ...errors.map((status) => [status, ERROR_POINTER] as const),
+    ]),
+  }))
+}

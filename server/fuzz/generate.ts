@@ -1,7 +1,9 @@
 import { oneOf, type Random, streamOf } from '../chaos/support/random.ts'
-import type { ApiDocument, Operation } from './document.ts'
+import { addressFor, type Credentials, credentialsFor, headersFor } from './credentials.ts'
+import type { Operation } from './document.ts'
 import { mutate, ODD_TEXTS } from './mutations.ts'
-import { bodyFor, eventFor, type Owner, type Parts, validParts, withBody, withEvent } from './parts.ts'
+import { bodyFor, eventFor, type Parts, validParts, withBody, withEvent } from './parts.ts'
+import type { Owner } from './path.ts'
 import { broken, bytesOf } from './raw.ts'
 import { oddPath, oddQuery, structural } from './structures.ts'
 import { type Context, isChance, wholeBetween } from './values.ts'
@@ -12,8 +14,6 @@ import type { World } from './world.ts'
 
 export const KINDS = ['valid', 'mutated', 'structural', 'raw'] as const
 export type Kind = (typeof KINDS)[number]
-export const CREDENTIALS = ['own', 'other', 'withoutModule', 'wrong', 'broken', 'none'] as const
-export type Credentials = (typeof CREDENTIALS)[number]
 
 export type FuzzRequest = {
   number: number
@@ -26,7 +26,7 @@ export type FuzzRequest = {
   method: string
   isIntact: boolean
   owner: Owner | undefined
-  /** The client's address. Wrong credentials are limited by address, so each such request has its own. */
+  /** The client's address, if not the usual one. */
   address: string | undefined
   /** Needs a connection of its own, which the service may close instead of responding. */
   isRaw: boolean
@@ -39,15 +39,15 @@ const MAX_HEAD_BYTES = 16 * 1024
 
 export type Generator = (number: number) => FuzzRequest
 
-export function createGenerator(seed: number, document: ApiDocument, operations: Operation[], world: World): Generator {
+export function createGenerator(seed: number, operations: Operation[], world: World): Generator {
   return (number) => {
     const operation = operations[number % operations.length] as Operation
     const kind = KINDS[Math.floor(number / operations.length) % KINDS.length] as Kind
     const random = streamOf(seed, `request ${number}`)
-    const context: Context = { random, document, world }
-    const credentials = oneOf(random, SHARES)
+    const context: Context = { random, document: operation.document, world }
+    const credentials = credentialsFor(random, operation)
     const { parts, note } = partsOf(context, operation, kind)
-    const headers = [...authorizationOf(context, credentials), ...parts.headers]
+    const headers = [...headersFor(context, operation, credentials), ...parts.headers]
     const { bytes, brokenBy, isIncomplete } = write(random, { ...parts, headers }, kind)
     return {
       number,
@@ -59,45 +59,11 @@ export function createGenerator(seed: number, document: ApiDocument, operations:
       method: parts.method,
       owner: parts.owner,
       isIntact: parts.isIntact && kind !== 'raw' && bytes.indexOf('\r\n\r\n') < MAX_HEAD_BYTES,
-      address: isShared(operation, credentials) ? undefined : addressFor(random),
+      address: addressFor(random, operation, credentials),
       isRaw: kind === 'raw',
       isIncomplete,
     }
   }
-}
-
-/** Mostly valid ones, since most of the service requires them. */
-const SHARES: Credentials[] = ['own', 'own', 'own', 'own', 'own', 'own', 'own', 'other', 'withoutModule', 'wrong', 'broken', 'none']
-
-function isShared({ path }: Operation, credentials: Credentials): boolean {
-  return path.startsWith('/v1/') && (credentials === 'own' || credentials === 'other')
-}
-
-/** Any address of the loopback network. */
-function addressFor(random: Random): string {
-  return `127.${wholeBetween(random, 1, 254)}.${wholeBetween(random, 0, 255)}.${wholeBetween(random, 1, 254)}`
-}
-
-function authorizationOf({ random, world }: Context, credentials: Credentials): Parts['headers'] {
-  const { own } = world.credentials
-  if (credentials === 'none') return []
-  if (credentials !== 'wrong' && credentials !== 'broken') return [['Authorization', world.credentials[credentials]]]
-  const [key = '', secret = ''] = own.replace('Bearer ', '').split(':')
-  const wrong = [`Bearer ${key}:hs_wrong`, `Bearer hk_unknown:${secret}`, `Bearer ${key}:${key}`, `Bearer ${key}:${secret}x`]
-  const broken = [
-    'Bearer',
-    'Bearer :',
-    `Bearer ${key}`,
-    `Bearer ${key}:`,
-    `Bearer :${key}`,
-    `Basic ${Buffer.from(`${key}:x`).toString('base64')}`,
-    `Bearer ${'x'.repeat(8_000)}`,
-    `Bearer ${':'.repeat(1_000)}`,
-    'Bearer \xe9\xff:\xfe',
-    'Digest username="x"',
-    '',
-  ]
-  return [['Authorization', oneOf(random, credentials === 'wrong' ? wrong : broken)]]
 }
 
 function partsOf(context: Context, operation: Operation, kind: Kind): { parts: Parts; note: string } {

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { oneOf } from '../chaos/support/random.ts'
 import type { Operation, Parameter } from './document.ts'
+import { type Owner, pathFor } from './path.ts'
 import { type Context, isChance, phoneFor, valueFor, wholeBetween, wordsFor } from './values.ts'
 
 /** A request before it is written as bytes. Everything in it is already encoded as it is sent. */
@@ -12,11 +13,8 @@ export type Parts = {
   body: Buffer | undefined
   /** Whether it is still a request of its operation, so that only the documented statuses are allowed. */
   isIntact: boolean
-  /** The account that owns the resource of the path. */
   owner: Owner | undefined
 }
-
-export type Owner = 'own' | 'other'
 
 const QUERY_SHARE = 0.4
 const EXAMPLE_SHARE = 0.2
@@ -25,9 +23,6 @@ const EXAMPLE_SHARE = 0.2
 export function validParts(context: Context, operation: Operation): Parts {
   const { random } = context
   const ofKind = (kind: Parameter['in']) => operation.parameters.filter((parameter) => parameter.in === kind)
-  const owner: Owner = isChance(random, 0.85) ? 'own' : 'other'
-  const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(idFor(context, operation, name, owner)))
-  const isOwned = ofKind('path').length > 0 && operation.path.startsWith('/v1/')
   const query = ofKind('query')
     .filter(({ required = false }) => required || isChance(random, QUERY_SHARE))
     .flatMap((parameter): [string, string][] => {
@@ -37,19 +32,20 @@ export function validParts(context: Context, operation: Operation): Parts {
   const headers = ofKind('header').map(({ name, schema }): [string, string] => [name, String(valueFor(context, schema, name))])
   const parts: Parts = {
     method: operation.method,
-    path,
+    ...pathFor(context, operation),
     query,
     headers,
     body: undefined,
     isIntact: true,
-    owner: isOwned ? ownerOf(operation, owner) : undefined,
   }
   if (operation.body === undefined) return parts
   return operation.id === 'carrierWebhook' ? withEvent(context, parts) : withBody(parts, bodyFor(context, operation))
 }
 
-export function bodyFor(context: Context, { body, example }: Operation): unknown {
+export function bodyFor(context: Context, { id, body, example }: Operation): unknown {
   const { random, world } = context
+  if (id === 'admin/createAgent')
+    return { ...(valueFor(context, body ?? {}, '') as object), agentId: `new-${wholeBetween(random, 0, 1e9)}` }
   if (example === undefined || !isChance(random, EXAMPLE_SHARE)) return valueFor(context, body ?? {}, '')
   const copy = structuredClone(example) as { agentId?: string }
   return 'agentId' in copy ? { ...copy, agentId: world.agentId } : copy
@@ -61,26 +57,9 @@ export function withBody(parts: Parts, body: unknown): Parts {
 }
 
 function queryValue(context: Context, operation: Operation, { name, schema }: Parameter): string | undefined {
-  if (name !== 'cursor' && name !== 'after') return String(valueFor(context, schema, name))
+  if ((name !== 'cursor' && name !== 'after') || schema.type !== 'string') return String(valueFor(context, schema, name))
   const cursors = context.world.cursors.get(operation.id) ?? []
   return cursors.length === 0 ? undefined : oneOf(context.random, cursors)
-}
-
-/** Only one account has an agent that may be changed. */
-function ownerOf({ id }: Operation, owner: Owner): Owner {
-  return id === 'changeAgent' ? 'own' : owner
-}
-
-function idFor({ random, world }: Context, { path, parameters }: Operation, name: string, owner: Owner): string {
-  const ids = world[owner]
-  const choices = parameters.find((parameter) => parameter.name === name)?.schema.enum
-  if (choices !== undefined) return String(oneOf(random, choices))
-  if (name === 'agentId') return world.changedAgentId
-  if (name === 'messageId') return oneOf(random, ids.messages)
-  if (name === 'carrier') return 'simulator'
-  if (name === 'code') return Array.from({ length: 11 }, () => oneOf(random, [...'ABCxyz0189'])).join('')
-  if (name === 'anything') return `nothing-${wholeBetween(random, 0, 999)}`
-  return path.includes('/templates/') ? String(oneOf(random, ids.templates)) : oneOf(random, ids.campaigns)
 }
 
 const EVENT_TYPES = ['DELIVERED', 'READ', 'TTL_EXPIRATION_REVOKED', 'TTL_EXPIRATION_REVOKE_FAILED', 'IS_TYPING', 'UNHEARD_OF']

@@ -20,7 +20,7 @@ const SHORT_DEADLINE_MS = 200
 const HANGS = ['silent', 'half']
 const ERROR = { required: ['statusCode', 'code', 'message', 'requestId'], properties: { code: { type: 'string' } } }
 const DOCUMENT = { servers: [{ url: '' }], paths: {}, components: { schemas: { Error: ERROR } } } as unknown as ApiDocument
-const WORLD = { credentials: { own: 'Bearer a:hs_secret', other: 'Bearer b:c', withoutModule: 'Bearer d:e' } } as World
+const WORLD = { keys: { own: 'Bearer a:hs_secret', other: 'Bearer b:c', withoutModule: 'Bearer d:e' } } as World
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -102,10 +102,20 @@ after(() => {
 /** Sends one valid request to the path of that name. */
 async function fuzzOne(name: string): Promise<Tally> {
   const responses = new Map([200, 404].map((status) => [status, undefined]))
-  const operation: Operation = { id: name, method: 'GET', path: `/${name}`, parameters: [], body: undefined, example: undefined, responses }
+  const operation: Operation = {
+    id: name,
+    method: 'GET',
+    path: `/${name}`,
+    document: DOCUMENT,
+    isPublic: true,
+    parameters: [],
+    body: undefined,
+    example: undefined,
+    responses,
+  }
   const sender = createSender(port, HANGS.includes(name) ? SHORT_DEADLINE_MS : DEADLINE_MS)
-  const generate = createGenerator(1, DOCUMENT, [operation], WORLD)
-  const tally = await run({ numbers: [0], generate, sender, check: createCheck(DOCUMENT, ['hs_secret']), lanes: 2 })
+  const generate = createGenerator(1, [operation], WORLD)
+  const tally = await run({ parts: [[0]], generate, sender, check: createCheck([DOCUMENT], ['hs_secret']), lanes: 2 })
   sender.close()
   return tally
 }
@@ -131,31 +141,56 @@ test('the fuzzer prints a finding with its seed, its number and its bytes', asyn
 })
 
 test('the fuzzer passes a connection that ends without a response to a raw request, and reports a hang', async () => {
-  const check = createCheck(DOCUMENT, [])
+  const check = createCheck([DOCUMENT], [])
   const request = { isRaw: true, isIntact: false, method: 'GET', operation: { id: 'x' } } as FuzzRequest
   const none = { status: undefined, headers: new Map(), body: Buffer.alloc(0), json: undefined, tookMs: 1, isHang: false }
   assert.deepEqual(check(request, none), [])
   assert.equal(check(request, { ...none, isHang: true }).length, 1)
 })
 
+const OK = { status: 200, headers: new Map([['x-request-id', 'r']]), body: Buffer.alloc(0), json: undefined, tookMs: 1, isHang: false }
+
+function requestTo(path: string, more: Partial<FuzzRequest>): FuzzRequest {
+  const operation = { id: 'readThing', path, document: DOCUMENT, isPublic: false, responses: new Map([[200, undefined]]) }
+  const bytes = Buffer.from(`GET ${path} HTTP/1.1`)
+  return { operation, isRaw: false, isIntact: true, method: 'GET', owner: 'own', bytes, ...more } as FuzzRequest
+}
+
 test('the fuzzer reports a success with wrong credentials, or with those of another account', () => {
-  const check = createCheck(DOCUMENT, [])
-  const operation = { id: 'readThing', path: '/v1/things/{id}', responses: new Map([[200, undefined]]) }
-  const request = {
-    operation,
-    isRaw: false,
-    isIntact: true,
-    method: 'GET',
-    owner: 'own',
-    bytes: Buffer.from('GET /v1/things/1 HTTP/1.1'),
-  } as unknown as FuzzRequest
-  const ok = { status: 200, headers: new Map([['x-request-id', 'r']]), body: Buffer.alloc(0), json: undefined, tookMs: 1, isHang: false }
-  assert.deepEqual(check({ ...request, credentials: 'own' }, ok), [])
-  assert.deepEqual(check({ ...request, credentials: 'other' }, ok), ['status 200 for what belongs to another account'])
-  for (const credentials of ['none', 'wrong', 'broken'] as const)
-    assert.deepEqual(check({ ...request, credentials }, ok), ['status 200 without right credentials'])
-  const frontPage = { ...request, credentials: 'none', bytes: Buffer.from('GET / HTTP/1.1') } as FuzzRequest
-  assert.deepEqual(check(frontPage, ok), [])
+  const check = createCheck([DOCUMENT], [])
+  const FOREIGN = 'status 200 for what belongs to another account'
+  const cases: [path: string, request: Partial<FuzzRequest>, problem?: string][] = [
+    ['/v1/things/1', { credentials: 'own' }],
+    ['/v1/things/1', { credentials: 'other' }, FOREIGN],
+    ['/v1/things/1', { credentials: 'none' }, 'status 200 without right credentials'],
+    ['/v1/things/1', { credentials: 'wrong' }, 'status 200 without right credentials'],
+    ['/v1/things/1', { credentials: 'broken' }, 'status 200 without right credentials'],
+    ['/', { credentials: 'none' }],
+    ['/admin/v1/accounts/1', { credentials: 'admin' }],
+    ['/admin/v1/accounts/1', { credentials: 'viewer' }],
+    ['/admin/v1/accounts/1', { credentials: 'operator' }],
+    ['/admin/v1/accounts/1', { credentials: 'other' }, FOREIGN],
+    ['/admin/v1/accounts/1', { credentials: 'operator', owner: 'operator' }],
+    ['/admin/v1/accounts/1', { credentials: 'admin', owner: 'operator' }, FOREIGN],
+    ['/admin/v1/accounts/1', { credentials: 'operator', owner: 'nobody' }, FOREIGN],
+    ['/admin/v1/accounts/1', { credentials: 'page', method: 'POST' }],
+    ['/admin/v1/accounts/1', { credentials: 'crossSite' }],
+    ['/admin/v1/accounts/1', { credentials: 'crossSite', method: 'POST' }, 'status 200 for a change that may come from another site'],
+  ]
+  for (const [path, request, problem] of cases)
+    assert.deepEqual(check(requestTo(path, request), OK), problem === undefined ? [] : [problem], JSON.stringify([path, request]))
+})
+
+test('the fuzzer reports a whole phone number for a viewer, also in a cursor', () => {
+  const check = createCheck([DOCUMENT], [])
+  const respondWith = (json: object, credentials: 'viewer' | 'admin' = 'viewer') =>
+    check(requestTo('/admin/v1/accounts/1/things', { credentials }), { ...OK, json, body: Buffer.from(JSON.stringify(json)) })
+  const cursorOf = (phone: string) => ({ nextCursor: Buffer.from(JSON.stringify(['x', phone])).toString('base64url') })
+  assert.deepEqual(respondWith({ phone: '+48•••••••••00' }), [])
+  assert.deepEqual(respondWith(cursorOf('x')), [])
+  assert.deepEqual(respondWith({ phone: '+48500100200' }, 'admin'), [])
+  for (const json of [{ phone: '+48500100200' }, { phone: '48500100200' }, { uri: 'tel:%2B48500100200' }, cursorOf('+48500100200')])
+    assert.deepEqual(respondWith(json), ['a whole phone number for a viewer'], JSON.stringify(json))
 })
 
 test('the fuzzer reports memory that grows by more than the bound', () => {

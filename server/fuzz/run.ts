@@ -17,7 +17,10 @@ export type Tally = {
 }
 
 export type RunOptions = {
-  numbers: Iterable<number>
+  /** The numbers of the requests, in parts. */
+  parts: number[][]
+  /** Called between two parts, when no request is under way. */
+  onPause?: () => Promise<void>
   generate: Generator
   sender: Sender
   check: Check
@@ -26,11 +29,11 @@ export type RunOptions = {
   onResponse?: (request: FuzzRequest, response: Response, sent: number) => void
 }
 
-export async function run({ numbers, generate, sender, check, lanes, onResponse }: RunOptions): Promise<Tally> {
+export async function run({ parts, onPause, generate, sender, check, lanes, onResponse }: RunOptions): Promise<Tally> {
   const tally: Tally = { sent: 0, statuses: new Map(), findings: [], slowestMs: 0, tookMs: 0 }
   const freeLanes = Array.from({ length: lanes }, (_, lane) => lane)
   const startedAt = performance.now()
-  await inParallel(numbers, lanes, async (number) => {
+  const sendOne = async (number: number) => {
     const lane = freeLanes.pop() as number
     const request = generate(number)
     const response = await sender.send(request, lane)
@@ -39,7 +42,11 @@ export async function run({ numbers, generate, sender, check, lanes, onResponse 
     if (problems.length > 0) tally.findings.push({ request, response, problems })
     count(tally, request, response)
     onResponse?.(request, response, tally.sent)
-  })
+  }
+  for (const [index, numbers] of parts.entries()) {
+    if (index > 0) await onPause?.()
+    await inParallel(numbers, lanes, sendOne)
+  }
   tally.tookMs = performance.now() - startedAt
   return tally
 }

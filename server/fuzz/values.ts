@@ -58,15 +58,18 @@ function objectFor(context: Context, { properties = {}, required = [] }: Schema)
 function numberFor({ random, world }: Context, { type, minimum = 0, maximum = 1_000 }: Schema, name: string): number {
   if (name === 'templateId' && world.own.templates.length > 0) return oneOf(random, world.own.templates)
   if (name === 'segmentIds') return oneOf(random, world.groups)
+  if (name === 'accountIds') return oneOf(random, [world.own.accountId, world.other.accountId])
+  // A longer wait would count as a hang.
+  if (name === 'wait') return wholeBetween(random, 0, 2)
   if (isChance(random, 0.2)) return oneOf(random, [minimum, maximum])
   return type === 'integer' ? wholeBetween(random, minimum, maximum) : between(random, minimum, maximum)
 }
 
-export function timestampFor({ random, world }: Context): string {
+function timestampFor({ random, world }: Context): string {
   return new Date(world.now + Math.floor(between(random, 0.1, 14) * DAY_MS)).toISOString()
 }
 
-export function dateFor({ random, world }: Context): string {
+function dateFor({ random, world }: Context): string {
   return new Date(world.now - Math.floor(between(random, -1, 5) * DAY_MS)).toISOString().slice(0, 10)
 }
 
@@ -80,21 +83,42 @@ export function wordsFor(random: Random, length: number): string {
   return Array.from({ length }, () => oneOf(random, ALPHABET)).join('')
 }
 
-const PHONES = new Set(['recipient', 'recipients', 'phoneNumber', 'phoneNumbers', 'testNumbers'])
+const phone = ({ random }: Context) => phoneFor(random)
+const number = ({ random }: Context) => wholeBetween(random, 0, 99_999)
 
-function textFor(context: Context, { format, minLength = 0, maxLength = 40 }: Schema, name: string): string {
-  const { random, world } = context
-  const number = wholeBetween(random, 0, 99_999)
-  if (format === 'timestamp' || format === 'date-time') return timestampFor(context)
-  if (format === 'date') return dateFor(context)
-  if (format === 'date-or-timestamp') return context.random() < 0.5 ? dateFor(context) : timestampFor(context)
-  if (PHONES.has(name)) return phoneFor(random)
-  if (name === 'agentId') return world.agentId
-  if (name === 'id') return `b${number}`
-  if (name === 'sender') return 'MyShop'
-  if (name === 'email') return `a${number}@example.com`
-  if (name === 'idempotency-key') return `fuzz-${number}`
-  if (/url$/i.test(name)) return `https://media.example.com/${number}.jpg`
+/** By the name of the property. */
+const NAMED: Record<string, (context: Context) => string> = {
+  recipient: phone,
+  recipients: phone,
+  phone,
+  phoneNumber: phone,
+  phoneNumbers: phone,
+  testNumbers: phone,
+  agentId: ({ world }) => world.agentId,
+  messageId: ({ random, world }) => oneOf(random, world.own.messages),
+  id: (context) => `b${number(context)}`,
+  sender: () => 'MyShop',
+  carrier: () => 'simulator',
+  'idempotency-key': (context) => `fuzz-${number(context)}`,
+  addresses: ({ random }) => oneOf(random, ['10.0.0.0/8', '192.0.2.7', '2001:db8::/32']),
+  email: (context) => (isChance(context.random, 0.3) ? context.world.email : `a${number(context)}@example.com`),
+  password: (context) => (isChance(context.random, 0.5) ? context.world.password : `a wrong password ${number(context)}`),
+  token: ({ random, world }) => (world.links.length === 0 ? 'unknown' : oneOf(random, world.links)),
+}
+
+/** By the format of the schema. */
+const FORMATS: Record<string, (context: Context) => string> = {
+  timestamp: timestampFor,
+  'date-time': timestampFor,
+  date: dateFor,
+  'date-or-timestamp': (context) => (isChance(context.random, 0.5) ? dateFor(context) : timestampFor(context)),
+}
+
+function textFor(context: Context, { format = '', minLength = 0, maxLength = 40 }: Schema, name: string): string {
+  const { random } = context
+  const make = FORMATS[format] ?? NAMED[name]
+  if (make !== undefined) return make(context)
+  if (/url$/i.test(name)) return `https://media.example.com/${number(context)}.jpg`
   const length = isChance(random, LONGEST_SHARE) ? maxLength : wholeBetween(random, minLength, Math.min(maxLength, 40))
   return wordsFor(random, length)
 }

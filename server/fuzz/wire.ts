@@ -23,7 +23,8 @@ export type Sender = {
   close: () => void
 }
 
-export function createSender(port: number, deadlineMs: number): Sender {
+/** `deadlineMs`: how long a response may take; for an erasure `erasureMs`, since it waits for the transactions of others, several times. */
+export function createSender(port: number, deadlineMs: number, erasureMs = deadlineMs): Sender {
   const shared = new Map<number, Socket>()
 
   function open(localAddress: string | undefined): Socket {
@@ -37,7 +38,8 @@ export function createSender(port: number, deadlineMs: number): Sender {
     const known = isOwn ? undefined : shared.get(lane)
     const socket = known === undefined || known.destroyed || known.readableEnded ? open(request.address) : known
     if (!isOwn) shared.set(lane, socket)
-    const { response, isReusable } = await exchange(socket, request, deadlineMs)
+    const isErasure = request.operation.path.endsWith('/erase')
+    const { response, isReusable } = await exchange(socket, request, isErasure ? erasureMs : deadlineMs)
     if (!isOwn && isReusable) return response
     socket.destroy()
     if (!isOwn) shared.delete(lane)

@@ -5,21 +5,40 @@ import { loadConfig } from '../src/config.ts'
 import { createPool } from '../src/db/pool.ts'
 import { FAILURES, FALLBACK_TRIGGERS, NOT_NEEDED_REASONS, SKIP_REASONS, SMS_FAILURES } from '../src/delivery/failures.ts'
 import type { Keyring } from '../src/encryption/keyring.ts'
+import type { ErasedPeople } from '../src/erasure/erased.ts'
 import { ERRORS } from '../src/errors.ts'
 import { createLogger } from '../src/http/log.ts'
 import { renderPage } from './api-reference/page.ts'
 import { sqlPages } from './sql-pages.ts'
 
+const CALLERS = {
+  folder: 'docs/',
+  file: 'openapi.json',
+  other: { address: 'docs/admin', title: 'The API for administration' },
+  token: 'hk_…:hs_…',
+}
+const ADMINS = { folder: '', file: 'openapi-admin.json', other: { address: '../docs', title: 'The API for callers' }, token: 'ho_…' }
+
 /** The text of each generated file in the repository, by its path. A test fails if a file differs. */
 export async function generateFiles(): Promise<Record<string, string>> {
   const pool = createPool({ connectionString: 'postgres://never-connected' }, () => {})
   // Nothing is encrypted.
-  const options = { cursorKey: Buffer.alloc(32), keyring: {} as Keyring, announce: () => {} }
+  const options = { cursorKey: Buffer.alloc(32), keyring: {} as Keyring, erased: {} as ErasedPeople, announce: () => {} }
   const { fastify } = await buildApp(loadConfig({}), { pool, hotPool: pool }, createLogger('silent'), options)
-  const document = `${JSON.stringify(fastify.swagger(), null, 2)}\n`
+  const [document, adminDocument] = [fastify.swagger(), fastify.adminSwagger()].map((each) => `${JSON.stringify(each, null, 2)}\n`) as [
+    string,
+    string,
+  ]
   await fastify.close()
   await pool.end()
-  return { 'openapi.json': document, 'server/static/docs/index.html': renderPage(document), 'docs/errors.md': errorsPage(), ...sqlPages() }
+  return {
+    'openapi.json': document,
+    'openapi-admin.json': adminDocument,
+    'server/static/docs/index.html': renderPage(document, CALLERS),
+    'server/static/docs/admin.html': renderPage(adminDocument, ADMINS),
+    'docs/errors.md': errorsPage(),
+    ...sqlPages(),
+  }
 }
 
 function errorsPage(): string {

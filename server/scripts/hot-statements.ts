@@ -1,6 +1,7 @@
 import * as authenticate from '../src/accounts/authenticate.ts'
 import * as quotas from '../src/accounts/quotas.ts'
 import * as usage from '../src/accounts/usage.ts'
+import * as campaigns from '../src/campaigns/campaigns.ts'
 import { fallbacksTable } from '../src/db/partitions.ts'
 import * as fanOut from '../src/delivery/campaigns/fan-out.ts'
 import * as lifecycle from '../src/delivery/campaigns/lifecycle.ts'
@@ -24,11 +25,15 @@ import * as feed from '../src/events/feed.ts'
 import * as pages from '../src/events/pages.ts'
 import * as router from '../src/events/router.ts'
 import * as start from '../src/events/start.ts'
+import * as backlog from '../src/health/backlog.ts'
+import * as nodeStatus from '../src/health/node-status.ts'
 import * as limits from '../src/http/limits-database.ts'
 import * as links from '../src/links/links.ts'
 import * as accept from '../src/messages/accept.ts'
 import * as messages from '../src/messages/messages.ts'
 import * as sendTemplate from '../src/messages/send-template.ts'
+import * as sessions from '../src/people/sessions.ts'
+import * as tokens from '../src/people/tokens.ts'
 import * as actions from '../src/replies/actions.ts'
 import * as attribution from '../src/replies/attribution.ts'
 import * as optOuts from '../src/replies/opt-outs.ts'
@@ -62,6 +67,7 @@ export function hotStatements(messagesTable: string): Record<string, HotStatemen
     campaigns: forCampaigns(messagesTable),
     events: forEvents(),
     counters: forCounters(),
+    console: forConsole(),
   }
 }
 
@@ -79,7 +85,7 @@ const forRequests = () =>
     ['accept-messages', 'messages/accept.ts', 'Checks and accepts the messages of a batch of requests.', accept.ACCEPT_MESSAGES],
     ['read-message', 'messages/messages.ts', 'Reads a message for GET /v1/messages/{messageId}.', messages.READ_MESSAGE],
     ['find-start', 'events/start.ts', 'Finds the position of the event feed for GET /v1/events?since=.', start.FIND_START],
-    ['find-end', 'events/start.ts', 'Finds the end of the event feed for GET /v1/events?after=now.', start.FIND_END],
+    ['find-ends', 'events/start.ts', 'Finds the ends of the logs of accounts, for GET /v1/events?after=now and streams.', start.FIND_ENDS],
     ['read-feed', 'events/feed.ts', 'Reads a page of the event feed for GET /v1/events.', feed.READ_FEED],
   )
 
@@ -201,4 +207,17 @@ const forCounters = () =>
   statements(
     ['fold-reports', 'reports/counters.ts', 'Folds deltas of reports into totals.', counters.FOLD_REPORTS],
     ['fold-usage', 'accounts/usage.ts', 'Folds deltas of usage into totals.', usage.FOLD_USAGE],
+  )
+
+const forConsole = () =>
+  statements(
+    ['find-running', 'campaigns/campaigns.ts', 'Finds running campaigns, for streams.', campaigns.FIND_RUNNING],
+    ['read-campaigns', 'campaigns/campaigns.ts', 'Reads campaigns with their counts, for streams.', campaigns.READ_CAMPAIGNS],
+    ['find-session-rights', 'people/sessions.ts', 'Reads what the sessions of streams may do.', sessions.FIND_SESSION_RIGHTS],
+    ['find-token-rights', 'people/tokens.ts', 'Reads what the tokens of streams may do.', tokens.FIND_TOKEN_RIGHTS],
+    ['write-node-status', 'health/node-status.ts', 'Writes the status of this process.', nodeStatus.WRITE_NODE_STATUS],
+    ['read-nodes', 'health/node-status.ts', 'Reads the status of all processes.', nodeStatus.READ_NODES],
+    ['read-queue', 'health/backlog.ts', 'Reads how many messages are due, and since when.', backlog.READ_QUEUE],
+    ['read-sms-queue', 'health/backlog.ts', 'Reads how many SMS are due, and since when.', backlog.READ_SMS_QUEUE],
+    ['read-webhook-backlog', 'health/backlog.ts', 'Reads how many deliveries to endpoints are due.', backlog.READ_WEBHOOK_BACKLOG],
   )

@@ -50,9 +50,10 @@ export function explainsRepeat(fault: Fault, acceptedAt: number, againAt: number
   return isWoken || meet(around(from, 0, 0), unstored)
 }
 
-/** The network gives no access token while it is away. */
-export function explainsNoToken(fault: Fault, at: number): boolean {
-  return isNetwork(fault) && meet(wholeOf(fault), around(at, 0, 0))
+/** The network gives no access token while it is away. A process that was frozen meanwhile treats the response as late when it goes on. */
+export function explainsNoToken(fault: Fault, processName: string, at: number): boolean {
+  const isWoken = fault.target === processName && fault.frozenMs > 0
+  return (isNetwork(fault) || isWoken) && meet(wholeOf(fault), around(at, 0, 0))
 }
 
 // From the moment that the network has an SMS until that is stored, on a busy machine.

@@ -80,10 +80,10 @@ const TOKEN_MISSING = 'failed to get an access token; will retry with each messa
 /** A case that kills a process of PostgreSQL records it so. */
 export const BACKEND_KILLED = 'backend killed'
 
-/** A network that is away explains a missing access token; a killed backend explains its line in PostgreSQL's log. All else is wrong. */
+/** A network that is away, or a freeze of the process, explains a missing access token; a killed backend explains its line in PostgreSQL's log. All else is wrong. */
 function isExplained({ process, level, text, at = 0 }: LogError, faults: readonly Fault[]): boolean {
   if (process === 'database') return text.includes('terminated by signal 9') && faults.some(({ manner }) => manner === BACKEND_KILLED)
-  return level === 'error' && text === TOKEN_MISSING && faults.some((fault) => explainsNoToken(fault, at))
+  return level === 'error' && text === TOKEN_MISSING && faults.some((fault) => explainsNoToken(fault, process, at))
 }
 
 export const checkLogErrors: Check = ({ processes: { logs, errors }, faults }) => ({

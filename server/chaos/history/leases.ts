@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Pool } from '../../src/db/pool.ts'
+import { createOwnerPool } from '../../src/db/pool.ts'
 
 // Which node claimed entries of the queues, and which node ended the claims. Triggers record it in the transaction of each change, apart
 // from what the service stores. They know the node by the application_name of its connection (`namedAddress`).
@@ -27,15 +27,16 @@ export type LeaseChange = {
   isTurned: boolean
 }
 
-/** Call it when the tables exist, and are empty. */
-export async function watchLeases(pool: Pool): Promise<void> {
-  await pool.query(`
+/** Call it when the tables exist, and are empty. The function runs as the owner: the service role has no privilege for the table. */
+export async function watchLeases(databaseUrl: string): Promise<void> {
+  const owner = createOwnerPool({ connectionString: databaseUrl }, () => {})
+  await owner.query(`
     create table ${LEASE_CHANGES} (
       n bigint generated always as identity primary key, queue text not null, entry text not null, by text not null,
       at timestamptz not null default clock_timestamp(),
       lease uuid, lease_before uuid, was_running boolean not null, is_turned boolean not null
     );
-    create function note_lease_change() returns trigger language plpgsql as $$
+    create function note_lease_change() returns trigger language plpgsql security definer as $$
     declare
       before jsonb := case when tg_op <> 'INSERT' then to_jsonb(old) end;
       after jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
@@ -52,7 +53,7 @@ export async function watchLeases(pool: Pool): Promise<void> {
     ['queue', 'leased_until', 'or new.lease is null'],
     ['sms_queue', 'due_at', ''],
   ]) {
-    await pool.query(`
+    await owner.query(`
       create trigger lease_inserted after insert on ${queue} for each row
         when (new.lease is not null) execute function note_lease_change('${leaseEnd}');
       create trigger lease_changed after update on ${queue} for each row
@@ -60,6 +61,7 @@ export async function watchLeases(pool: Pool): Promise<void> {
       create trigger lease_ended after delete on ${queue} for each row
         when (old.lease is not null or old.attempts > 0) execute function note_lease_change('${leaseEnd}')`)
   }
+  await owner.end()
 }
 
 export async function readLeaseChanges(pool: Pick<pg.ClientBase, 'query'>): Promise<LeaseChange[]> {

@@ -66,8 +66,8 @@ function parse(line: string): LogLine | undefined {
   }
 }
 
-// The database is empty at the start: the service then says which commands add an account.
-const GREETING = /^Herald (is ready at|has stopped)|^The database has no account yet|^ {2}npx herald /
+// The database is empty at the start: the service then says which commands add an account, and how to create the first operator.
+const GREETING = /^Herald (is ready at|has stopped)|^The database has no account yet|^ {2}npx herald |^The console: /
 
 /** A healthy service only writes its greeting there, and that it has stopped. */
 function readStandardError(process: string, lines: string[]): LogError[] {

@@ -165,6 +165,9 @@ test('a deviation that a fault explains passes the checks', () => {
   ]
   const line = { level: 'error', time: new Date(other), msg: 'failed to get an access token; will retry with each message' }
   mutated.processes.errors.push(...readLogErrors('api-1', [JSON.stringify(line)]))
+  const woken = { ...line, time: new Date(200_010) }
+  mutated.faults.push(fault('delivery-2', 170_000, 200_000, 30_000))
+  mutated.processes.errors.push(...readLogErrors('delivery-2', [JSON.stringify(woken)]))
   const checks = [
     'every request has a response, unless a fault explains it',
     'no SMS is submitted twice, and unknown outcomes are explained',

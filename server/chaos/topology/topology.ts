@@ -68,7 +68,7 @@ export async function buildTopology(dir: string, databaseUrl: string, accounts: 
   await releaseReceipts()
   const pool = createHotPool({ connectionString: databaseUrl }, () => {})
   cleanup.push(() => pool.end())
-  await watchLeases(pool)
+  await watchLeases(databaseUrl)
   const callers = await createCallers(pool, accounts, nodeUrls)
   return { dir, network, nodes, pool, keyring, callers, addresses, holdReceipts, releaseReceipts }
 }

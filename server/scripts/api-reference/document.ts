@@ -43,8 +43,8 @@ type Operation = {
   summary: string
   description?: string
   parameters?: Parameter[]
-  /** The scope that the key needs. */
-  security?: { integrationKey: [scope: string] }[]
+  /** The scope that the key needs, or that a session is needed. Empty: no credentials are needed. */
+  security?: { integrationKey?: [scope: string]; session?: [] }[]
   requestBody?: { content: Record<string, MediaType> }
   responses: Record<string, Response>
 }
@@ -56,7 +56,7 @@ export type ApiDocument = {
   servers: [{ url: string }]
   tags: { name: string; description: string }[]
   paths: Paths
-  webhooks: Paths
+  webhooks?: Paths
   components: { schemas?: Record<string, Schema>; securitySchemes: Record<string, { description: string }> }
 }
 
@@ -65,7 +65,7 @@ export type Endpoint = Operation & { id: string; isEvent: boolean; method: strin
 export type Group = { id: string; name: string; description: string; endpoints: Endpoint[] }
 
 /** Groups the operations by their tag, in the order of the document's tags. */
-export function groupEndpoints({ tags, paths, webhooks }: ApiDocument): Group[] {
+export function groupEndpoints({ tags, paths, webhooks = {} }: ApiDocument): Group[] {
   const endpoints = [...endpointsOf(paths, false), ...endpointsOf(webhooks, true)]
   return tags.map(({ name, description }) => ({
     id: `tag-${slug(name)}`,

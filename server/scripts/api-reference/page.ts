@@ -12,8 +12,14 @@ import { colouredJson, type Html, html, markdown, type Part, toMarkup } from './
 import { curlCommand, isJson, sampleBody } from './samples.ts'
 import { bodySchema, fieldList, typeLabel, type View } from './schema.ts'
 
-/** Renders an OpenAPI document as one static page of HTML. Its links are relative to `/docs`. */
-export function renderPage(openApi: string): string {
+/**
+ * `folder`: the address of the folder `/docs`, relative to the page. `file`: the document in that folder. `other`: the page of the other
+ * document. `token`: what the examples authenticate with.
+ */
+type Place = { folder: string; file: string; other: { address: string; title: string }; token: string }
+
+/** Renders an OpenAPI document as one static page of HTML. */
+export function renderPage(openApi: string, { folder, file, other, token }: Place): string {
   const document = readDocument(openApi)
   const { title, version, description } = document.info
   const groups = groupEndpoints(document)
@@ -25,15 +31,15 @@ export function renderPage(openApi: string): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
-<link rel="icon" href="docs/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="docs/docs.css">
-<script src="docs/docs.js" defer></script>
+<link rel="icon" href="${folder}icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="${folder}docs.css">
+<script src="${folder}docs.js" defer></script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 <header class="top"><button type="button" popovertarget="menu">Contents</button> <span>${title}</span></header>
 <nav id="menu" popover aria-label="Contents">
-<p class="brand"><img src="docs/icon.svg" alt="" width="26" height="26"> ${title} <span class="version">${version}</span></p>
+<p class="brand"><img src="${folder}icon.svg" alt="" width="26" height="26"> ${title} <span class="version">${version}</span></p>
 <input type="search" id="filter" placeholder="Filter (press /)" aria-label="Filter the contents" hidden>
 ${contents(groups, objects)}
 </nav>
@@ -42,9 +48,9 @@ ${contents(groups, objects)}
 <h1>${title} <span class="version">${version}</span></h1>
 <div class="text lead">${markdown(description)}</div>
 <p class="facts">Base address <code><span data-origin>http://localhost:8080</span>${document.servers[0].url}</code>
-<a class="download" href="docs/openapi.json" download>OpenAPI document</a></p>
+<a class="download" href="${folder}${file}" download>OpenAPI document</a> <a href="${other.address}">${other.title}</a></p>
 </section>
-${authentication(document)}
+${authentication(document, token)}
 ${groups.map((group) => groupSection(document, group))}
 <section id="objects"><h2>Objects</h2>${objects.map(([name, schema]) => objectArticle(name, schema))}</section>
 </main>
@@ -67,10 +73,10 @@ ${groups.map(
 <ul>${objects.map(([name]) => html`<li><a href="#object-${name}">${name}</a></li>`)}</ul>`
 }
 
-function authentication({ components: { securitySchemes } }: ApiDocument): Html {
+function authentication({ components: { securitySchemes } }: ApiDocument, token: string): Html {
   return html`<section id="authentication" class="endpoint">
 <div><h2>Authentication</h2>${Object.values(securitySchemes).map(({ description }) => html`<div class="text">${markdown(description)}</div>`)}</div>
-<div class="samples">${panel('For the examples', html`export HERALD_TOKEN=hk_…:hs_…`)}</div>
+<div class="samples">${panel('For the examples', html`export HERALD_TOKEN=${token}`)}</div>
 </section>`
 }
 
@@ -83,20 +89,30 @@ ${endpoints.map((endpoint) => endpointArticle(document, endpoint))}
 }
 
 function endpointArticle(document: ApiDocument, endpoint: Endpoint): Html {
-  const { id, summary, description, isEvent, path, security } = endpoint
+  const { id, summary, description, isEvent, path } = endpoint
   const base = isEvent ? '' : document.servers[0].url
   return html`<article id="${id}" class="endpoint">
 <div>
 <h3><a href="#${id}">${summary}</a></h3>
 <p class="address">${badge(endpoint)} <code><span class="base">${base}</span>${path}</code></p>
 <div class="text">${markdown(description)}</div>
-${security?.map(({ integrationKey: [scope] }) => html`<p>Needs the scope <code>${scope}</code>, if the key has scopes.</p>`)}
+${credentials(endpoint)}
 ${parameterLists(endpoint)}
 ${requestBody(endpoint)}
 ${responses(endpoint)}
 </div>
 <div class="samples">${isEvent ? jsonPanel('Body', endpoint.requestBody) : [panel('Request', curlCommand(document, endpoint)), responseSample(endpoint)]}</div>
 </article>`
+}
+
+function credentials({ security, isEvent }: Endpoint): Html[] | undefined {
+  if (isEvent) return undefined
+  if (security?.length === 0) return [html`<p>Needs no credentials.</p>`]
+  return security?.map(({ integrationKey }) =>
+    integrationKey === undefined
+      ? html`<p>Needs a session; a token is refused.</p>`
+      : html`<p>Needs the scope <code>${integrationKey[0]}</code>, if the key has scopes.</p>`,
+  )
 }
 
 function badge({ isEvent, method }: Endpoint): Html {

@@ -47,14 +47,14 @@ function sampleObject(fields: Fields, { properties = {}, required = [], minPrope
 
 /** The curl command that calls the endpoint. The page's script inserts the host that the page was loaded from. */
 export function curlCommand(document: ApiDocument, endpoint: Endpoint): Html {
-  const { method, parameters = [], requestBody, responses } = endpoint
+  const { method, parameters = [], security, requestBody, responses } = endpoint
   const [bodyType, body] = Object.entries(requestBody?.content ?? {})[0] ?? []
   const headers = parameters.filter((parameter) => parameter.in === 'header' && parameter.required)
   const isFile = Object.keys(responses[200]?.content ?? {}).some((type) => !isJson(type))
   const lines: Part[] = [
     html`curl ${address(document, endpoint)}`,
     method !== 'get' && `--request ${method.toUpperCase()}`,
-    '--header "Authorization: Bearer $HERALD_TOKEN"',
+    ...credentialHeaders(method, security),
     bodyType && `--header ${quoted(`Content-Type: ${bodyType}`)}`,
     ...headers.map((header) => `--header ${quoted(`${header.name}: ${parameterSample(header)}`)}`),
     body && (isJson(bodyType ?? '') ? html`--data ${colouredJson(quoted(sampleBody(body, 'required')))}` : '--data-binary @FILE'),
@@ -64,6 +64,17 @@ export function curlCommand(document: ApiDocument, endpoint: Endpoint): Html {
     lines.filter((line) => line !== undefined && line !== false),
     ' \\\n  ',
   )
+}
+
+/** A change without a token must come from a page of Herald. */
+function credentialHeaders(method: string, security: Endpoint['security']): string[] {
+  const isPublic = security?.length === 0
+  const needsSession = security?.some(({ session }) => session !== undefined) ?? false
+  if (!isPublic && !needsSession) return ['--header "Authorization: Bearer $HERALD_TOKEN"']
+  return [
+    ...(needsSession ? ['--header "Cookie: __Host-herald=$HERALD_SESSION"'] : []),
+    ...(method === 'get' ? [] : [`--header 'Sec-Fetch-Site: same-origin'`]),
+  ]
 }
 
 function address({ servers: [{ url }] }: ApiDocument, { path, parameters = [] }: Endpoint): Html {

@@ -36,9 +36,9 @@ describe('the simulated network of herald serve without a configured carrier', {
     const dataDir = await createDataDir()
     const port = await freePort()
     const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_SIMULATOR_PORT: `${port}`, HERALD_SIMULATOR_DELAY_MS: '0' }
-    async function written(): Promise<string[]> {
-      const { rows } = await pool.query<{ text: string }>("select event ->> 'text' as text from carrier_events order by received_at")
-      return rows.map(({ text }) => text)
+    /** The replies; what they say is gone once they are processed. */
+    async function written(): Promise<object[]> {
+      return (await pool.query<{ carrier: string; kind: string }>('select carrier, kind from carrier_events')).rows
     }
 
     const first = await startHerald(env, [], ['serve'])
@@ -49,8 +49,7 @@ describe('the simulated network of herald serve without a configured carrier', {
     await reply(simulator, 'one')
     await until('the first reply is kept', async () => (await written()).length === 1)
 
-    const { rows } = await pool.query<{ carrier: string; kind: string; phone: string }>('select carrier, kind, phone from carrier_events')
-    assert.deepEqual(rows, [{ carrier: 'simulator', kind: 'wrote', phone: PHONE }])
+    assert.deepEqual(await written(), [{ carrier: 'simulator', kind: 'wrote' }])
 
     // The network is killed, and starts again at the same address.
     process.kill(simulatorPid(dataDir), 'SIGKILL')
@@ -67,7 +66,6 @@ describe('the simulated network of herald serve without a configured carrier', {
     assert.equal(simulatorUrl(second.output), simulator)
     await reply(simulator, 'three')
     await until('the third reply is kept', async () => (await written()).length === 3)
-    assert.deepEqual(await written(), ['one', 'two', 'three'])
 
     second.child.kill('SIGINT')
     assert.equal(await second.ended, 0)
@@ -80,7 +78,7 @@ describe('the simulated network of herald serve without a configured carrier', {
     const { settings } = await startSimulator()
     const dataDir = await createDataDir()
     const file = join(dataDir, 'carriers.json')
-    const [{ name, messagesPerSecond, ...google }] = settings.rcs as [(typeof settings.rcs)[number]]
+    const [{ name, messagesPerSecond, isSimulator, ...google }] = settings.rcs as [(typeof settings.rcs)[number]]
     writeFileSync(file, JSON.stringify({ [name]: { type: 'google-rbm', ...google } }))
     const herald = await startHerald({ HERALD_DATABASE_URL, HERALD_DATA_DIR: join(dataDir, 'data'), HERALD_CARRIERS: file }, [], ['serve'])
     await until('RCS is connected', () => herald.output.stdout.includes('authenticated with the RCS network'))
@@ -130,11 +128,14 @@ describe('the simulated network of herald serve without a configured carrier', {
     })
   })
 
-  test('listens on another port than 8081 if that is in use, and fails if the configured port is', async () => {
+  test('listens on another port than 8081 if that is in use, and fails if the configured port is', async (t) => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
     const [taken, other] = [createServer().listen(0, '127.0.0.1'), createServer().listen(8081, '127.0.0.1')]
+    t.after(() => {
+      for (const server of [taken, other]) server.close()
+    })
     // Another program may have 8081.
-    await Promise.all([once(taken, 'listening'), Promise.race([once(other, 'listening'), once(other, 'error')])])
+    await Promise.all([once(taken, 'listening'), once(other, 'listening').catch(() => {})])
     const { port } = taken.address() as { port: number }
     const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: await createDataDir() }
     const refused = await runHerald(['serve'], { ...env, HERALD_PORT: '0', HERALD_SIMULATOR_PORT: `${port}` })
@@ -143,7 +144,6 @@ describe('the simulated network of herald serve without a configured carrier', {
     assert.notEqual(new URL(simulatorUrl(herald.output)).port, '8081')
     herald.child.kill('SIGTERM')
     assert.equal(await herald.ended, 0)
-    for (const server of [taken, other]) server.close()
   })
 
   test('does not start with an invalid carriers file, which is reported before anything is created', async () => {
