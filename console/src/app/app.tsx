@@ -1,0 +1,96 @@
+import { useEffect, useState } from 'preact/hooks'
+import { Loading } from '../kit/display.tsx'
+import { Problem } from '../kit/problem.tsx'
+import { forgetAll } from '../pages/send/draft.ts'
+import { SetUpPage } from '../pages/set-up.tsx'
+import { SignInPage } from '../pages/sign-in.tsx'
+import { ApiProblem, ask, askAll, UNAUTHORIZED } from './api.ts'
+import type { Account, Session } from './session.tsx'
+import { Shell } from './shell.tsx'
+
+type State =
+  | { is: 'loading' }
+  | { is: 'failed'; problem: ApiProblem }
+  | { is: 'signed-out' }
+  | { is: 'signed-in'; session: Session; accounts: Account[] }
+
+/**
+ * The secret of a one-time link. It is removed from the address at once, so that it stays in no history, and kept for a reload of the page.
+ */
+function takeSetUpToken(): string | undefined {
+  const token = /^#setup=(.+)$/.exec(location.hash)?.[1]
+  if (token !== undefined) history.replaceState({ setUpToken: token }, '', location.pathname)
+  return (history.state as { setUpToken?: string } | null)?.setUpToken
+}
+
+/** Notifies the other tabs of the browser that a person has signed in or out: they share the cookie. */
+const sessions = new BroadcastChannel('herald-session')
+
+export function App() {
+  const [token, setToken] = useState(takeSetUpToken)
+  const [state, setState] = useState<State>({ is: 'loading' })
+  const load = () => void readState().then(setState)
+  const changed = () => {
+    sessions.postMessage('changed')
+    load()
+  }
+  const endSetUp = () => {
+    history.replaceState(null, '', location.pathname)
+    sessions.postMessage('changed')
+    setToken(undefined)
+  }
+  useEffect(() => {
+    // A link that is pasted into a tab with the console does not load the page again.
+    const takeAgain = () => setToken(takeSetUpToken)
+    addEventListener('hashchange', takeAgain)
+    return () => removeEventListener('hashchange', takeAgain)
+  }, [])
+  const signedOut = () => {
+    forgetAll()
+    sessions.postMessage('signed-out')
+    // At once, since the pages would go on to read what they may no longer see.
+    setState({ is: 'signed-out' })
+  }
+  useEffect(() => {
+    if (token !== undefined) return
+    load()
+    sessions.onmessage = ({ data }) => {
+      if (data === 'signed-out') forgetAll()
+      load()
+    }
+    // A wrong password also gets a 401: then the state stays the same.
+    addEventListener(UNAUTHORIZED, load)
+    return () => {
+      sessions.onmessage = null
+      removeEventListener(UNAUTHORIZED, load)
+    }
+  }, [token])
+  if (token !== undefined) return <SetUpPage token={token} onDone={endSetUp} />
+  switch (state.is) {
+    case 'loading':
+      return <Loading />
+    case 'failed':
+      return (
+        <main>
+          <Problem problem={state.problem} onRetry={load} />
+        </main>
+      )
+    case 'signed-out':
+      return <SignInPage onDone={changed} />
+    case 'signed-in':
+      return <Shell key={state.session.personId} session={state.session} accounts={state.accounts} onSignedOut={signedOut} />
+  }
+}
+
+async function readState(): Promise<State> {
+  try {
+    // Asked first, since browsers report a response of 401 as an error of the page.
+    const { isSignedIn } = await ask<{ isSignedIn: boolean }>('/sign-in-options')
+    if (!isSignedIn) return { is: 'signed-out' }
+    const session = await ask<Session>('/session')
+    return { is: 'signed-in', session, accounts: await askAll<Account>('/accounts') }
+  } catch (error) {
+    if (!(error instanceof ApiProblem)) throw error
+    return error.status === 401 ? { is: 'signed-out' } : { is: 'failed', problem: error }
+  }
+}

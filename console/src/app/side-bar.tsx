@@ -1,0 +1,108 @@
+import type { TargetedEvent, TargetedMouseEvent } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { Icon } from '../kit/icon.tsx'
+import { Logo } from '../kit/logo.tsx'
+import { PAGES } from '../pages/pages.ts'
+import { type Endpoint, isFailing, type Page } from '../pages/webhooks/endpoints.ts'
+import { words } from '../words/words.ts'
+import { usePolled } from './fresh.ts'
+import { go, linkTo } from './place.ts'
+import { useResource } from './resource.ts'
+import { type Account, useFrame } from './session.tsx'
+
+const GROUPS = [undefined, 'send', 'follow', 'connect', 'operator'] as const
+
+/** On a narrow page, the side bar is a menu, which has done its work when a page is chosen. */
+function closeAfterLink({ target, currentTarget }: TargetedMouseEvent<HTMLElement>): void {
+  if ((target as Element).closest('a') !== null) currentTarget.hidePopover()
+}
+
+export function SideBar({ accounts, current }: { accounts: Account[]; current: string | undefined }) {
+  const { account, live } = useFrame()
+  const { accountId } = account
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a key on a link clicks it, too.
+    <aside id="side" class="side" popover="auto" onClick={closeAfterLink}>
+      <a class="brand" href={linkTo({ accountId, path: [] })}>
+        <Logo size={26} /> Herald
+      </a>
+      <AccountSwitch accounts={accounts} />
+      <nav aria-label={words.frame.pages}>
+        {GROUPS.map((group) => {
+          const pages = PAGES.filter((page) => page.group === group)
+          if (pages.length === 0) return null
+          return (
+            <section>
+              {group && <h2>{words.frame.groups[group]}</h2>}
+              {pages.map(({ name, title, icon }) => (
+                <a
+                  href={linkTo({ accountId, path: name === 'overview' ? [] : [name] })}
+                  {...(name === current && { 'aria-current': 'page' as const })}
+                >
+                  <Icon name={icon} size={17} />
+                  {title}
+                  {name === 'webhooks' && <FailingEndpoints />}
+                </a>
+              ))}
+            </section>
+          )
+        })}
+      </nav>
+      <footer>
+        <span class={`pulse is-${live}`} aria-hidden="true" /> <span role="status">{words.frame[live]}</span>
+        <a href="docs/admin">{words.frame.api}</a>
+      </footer>
+    </aside>
+  )
+}
+
+/** How many endpoints do not accept events, or were disabled because they did not. */
+function FailingEndpoints() {
+  const { account } = useFrame()
+  const endpoints = useResource<Page<Endpoint>>(`/accounts/${account.accountId}/webhook-endpoints?limit=200`)
+  usePolled(endpoints.reload)
+  const failing = endpoints.value?.items.filter(isFailing).length ?? 0
+  if (failing === 0) return null
+  return (
+    <em class="is-bad">
+      <span aria-hidden="true">{words.number(failing)}</span>
+      <span class="sr">{words.frame.failing(failing)}</span>
+    </em>
+  )
+}
+
+/** Another account has a new frame. The switch gets the focus back, so that a person can go on by the keyboard. */
+let wasSwitched = false
+
+function AccountSwitch({ accounts }: { accounts: Account[] }) {
+  const { account } = useFrame()
+  const select = useRef<HTMLSelectElement>(null)
+  useEffect(() => {
+    if (wasSwitched) select.current?.focus()
+    wasSwitched = false
+  }, [])
+  const change = (event: TargetedEvent<HTMLSelectElement>) => {
+    wasSwitched = true
+    go({ accountId: Number(event.currentTarget.value), path: [] })
+  }
+  const { accountId, name, modules, suspendedAt } = account
+  return (
+    <label class="switch">
+      <span class="avatar" aria-hidden="true">
+        {name.slice(0, 1).toUpperCase()}
+      </span>
+      <span>
+        <b>{name}</b>
+        <small>{suspendedAt === undefined ? words.frame.accountNote(accountId, modules.join(', ')) : words.frame.suspended}</small>
+      </span>
+      <Icon name="chevrons-up-down" size={14} />
+      <select ref={select} aria-label={words.frame.account} value={String(accountId)} onChange={change}>
+        {accounts.map((each) => (
+          <option value={String(each.accountId)}>
+            {each.name} ({each.accountId})
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}

@@ -1,0 +1,156 @@
+import { useState } from 'preact/hooks'
+import { type ApiProblem, urlOf } from '../../app/api.ts'
+import { linkTo, linkWith, type Place } from '../../app/place.ts'
+import { useFrame, whyNotSend } from '../../app/session.tsx'
+import { AsCurl, ownCursor } from '../../kit/as-curl.tsx'
+import { Button, ButtonLink } from '../../kit/controls.tsx'
+import { Empty, Loading, PageHead } from '../../kit/display.tsx'
+import { Problem } from '../../kit/problem.tsx'
+import { words } from '../../words/words.ts'
+import { FilterBar } from './filters.tsx'
+import { filtersOf, queryOf } from './query.ts'
+import { MessageTable } from './table.tsx'
+import { useList, useTail } from './use-list.ts'
+
+const say = words.messages
+
+/** The messages of the account, newest first. On the first page, new ones appear at the top. */
+export function MessageList({ place }: { place: Place }) {
+  const { account } = useFrame()
+  const filters = filtersOf(place.query)
+  const cursor = place.query.get('cursor')
+  const path = `/accounts/${account.accountId}/messages${queryOf(filters, cursor)}`
+  const list = useList(path)
+  const [isPaused, setPaused] = useState(false)
+  const isOn = cursor === null && !isPaused && !list.hasLookedFurther
+  const isLimited = account.role === 'viewer' && (filters.recipient ?? filters.clientReferenceId) !== undefined
+  const { isNew, announced } = useTail(path, isOn, list.items, list.reload, isLimited)
+  const resume = () => {
+    setPaused(false)
+    list.reset()
+    list.reload()
+  }
+  return (
+    <>
+      <PageHead title={words.pages.messages}>
+        {cursor === null && <Tail isOn={isOn} onPause={() => setPaused(true)} onResume={resume} />}
+        {account.role !== 'viewer' && list.problem === undefined && (
+          <ButtonLink icon="file-text" href={urlOf(`/accounts/${account.accountId}/messages/export${queryOf(filters)}`)} download>
+            {say.download}
+          </ButtonLink>
+        )}
+        <AsCurl path={`messages${queryOf(filters, ownCursor(account, cursor))}`} />
+      </PageHead>
+      <p class="sr" role="status">
+        {announced > 0 ? say.live.arrived(announced) : ''}
+      </p>
+      <FilterBar place={place} filters={filters} />
+      {list.problem && <ListProblem problem={list.problem} place={place} onRetry={list.retry} />}
+      {!list.isLoaded && list.problem === undefined && <Loading />}
+      {list.items.length > 0 && (
+        <section class="card messages-card">
+          <MessageTable messages={list.items} isNew={isNew} />
+        </section>
+      )}
+      {list.isLoaded && <ListEnd list={list} place={place} isFiltered={Object.keys(filters).length > 0} />}
+    </>
+  )
+}
+
+/** A cursor that is no longer valid never becomes valid again, so the way out is the first page. */
+function ListProblem({ problem, place, onRetry }: { problem: ApiProblem; place: Place; onRetry: () => void }) {
+  if (problem.code !== 'RCS_INVALID_CURSOR')
+    return (
+      <Problem problem={problem} onRetry={onRetry}>
+        {problem.status === 400 && <AsReference place={place} />}
+      </Problem>
+    )
+  return (
+    <Problem problem={problem}>
+      <Newest place={place} />
+    </Problem>
+  )
+}
+
+function Newest({ place }: { place: Place }) {
+  return (
+    <ButtonLink icon="chevron-left" href={linkWith(place, { cursor: undefined })}>
+      {say.newest}
+    </ButtonLink>
+  )
+}
+
+/** Digits without a plus sign may also be a reference, such as the number of an order. */
+function AsReference({ place }: { place: Place }) {
+  const { recipient } = filtersOf(place.query)
+  if (recipient === undefined || recipient.startsWith('+')) return null
+  return (
+    <ButtonLink icon="search" href={linkWith(place, { recipient: undefined, cursor: undefined, clientReferenceId: recipient })}>
+      {say.asReference}
+    </ButtonLink>
+  )
+}
+
+type TailProps = { isOn: boolean; onPause: () => void; onResume: () => void }
+
+function Tail({ isOn, onPause, onResume }: TailProps) {
+  const { live } = useFrame()
+  const following = live === 'live' ? say.live.on : words.frame[live]
+  return (
+    <span class="tail">
+      <span class={`pulse is-${isOn ? live : 'connecting'}`} aria-hidden="true" />
+      <span>{isOn ? following : say.live.paused}</span>
+      <Button icon={isOn ? 'pause' : 'play'} onClick={isOn ? onPause : onResume}>
+        {isOn ? say.live.pause : say.live.resume}
+      </Button>
+    </span>
+  )
+}
+
+type EndProps = { list: ReturnType<typeof useList>; place: Place; isFiltered: boolean }
+
+/** What follows the rows: nothing, more, or perhaps more. */
+function ListEnd({ list: { items, nextCursor, isShort, isLooking, lookFurther }, place, isFiltered }: EndProps) {
+  const isFirst = !place.query.has('cursor')
+  if (items.length === 0 && nextCursor === null && isFirst) return <NoMessages place={place} isFiltered={isFiltered} />
+  return (
+    <nav class="list-end" aria-label={words.messages.table.label}>
+      <span class="note">{say.shown(items.length)}</span>
+      {!isFirst && <Newest place={place} />}
+      {isShort && (
+        <>
+          <span class="note">{say.partly}</span>
+          <Button icon="search" isBusy={isLooking} onClick={() => void lookFurther()}>
+            {isLooking ? say.looking : say.further}
+          </Button>
+        </>
+      )}
+      {nextCursor !== null && !isShort && (
+        <ButtonLink icon="chevron-right" href={linkWith(place, { cursor: nextCursor })}>
+          {say.older}
+        </ButtonLink>
+      )}
+      {nextCursor === null && <span class="note">{say.end}</span>}
+    </nav>
+  )
+}
+
+function NoMessages({ place, isFiltered }: { place: Place; isFiltered: boolean }) {
+  const { account } = useFrame()
+  if (isFiltered)
+    return (
+      <Empty icon="search" title={say.nothingFound}>
+        <AsReference place={place} />
+      </Empty>
+    )
+  return (
+    <Empty icon="message-square" title={say.empty}>
+      <p>{say.emptyHint}</p>
+      {whyNotSend(account) === undefined && (
+        <ButtonLink icon="send" href={linkTo({ accountId: place.accountId, path: ['send'] })}>
+          {words.pages.send}
+        </ButtonLink>
+      )}
+    </Empty>
+  )
+}

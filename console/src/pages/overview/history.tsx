@@ -1,0 +1,55 @@
+import { isAboutMessages } from '../../app/fresh.ts'
+import { useFrame } from '../../app/session.tsx'
+import { Funnel, Lines } from '../../kit/charts.tsx'
+import { words } from '../../words/words.ts'
+import { Part } from './part.tsx'
+import { useRefreshed } from './refreshed.ts'
+import { dayAgo, type Summary } from './report.ts'
+
+const DAYS = 14
+/** Two weeks change slowly; the numbers of today follow each event. */
+const OFTEN = { everyMs: 5_000, isAbout: isAboutMessages }
+
+type Period = { period: string; sent: number; delivered: number; read: number; failed: number }
+
+const SERIES = [
+  { name: 'sent', tone: 'plain' },
+  { name: 'delivered', tone: 'info' },
+  { name: 'read', tone: 'good' },
+  { name: 'failed', tone: 'bad' },
+] as const
+
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+
+/** The last two weeks: a chart by day, and how many messages got how far. */
+export function History() {
+  const { account } = useFrame()
+  const range = `from=${dayAgo(DAYS - 1)}&to=${dayAgo(0)}`
+  const reports = { days: `reports/messages/aggregations?${range}`, summary: `reports/messages/summary?${range}` }
+  const days = useRefreshed<{ items: Period[] }>(`/accounts/${account.accountId}/${reports.days}`, OFTEN)
+  const summary = useRefreshed<Summary>(`/accounts/${account.accountId}/${reports.summary}`, OFTEN)
+  return (
+    <>
+      <Part title={words.overview.history} resource={days} report={reports.days}>
+        {({ items }) => (
+          <Lines
+            title={words.overview.history}
+            labels={items.map(({ period }) => DAY.format(new Date(period)))}
+            series={SERIES.map(({ name, tone }) => ({ name: words.overview.counts[name], tone, values: items.map((item) => item[name]) }))}
+          />
+        )}
+      </Part>
+      <Part title={words.overview.funnel} resource={summary} report={reports.summary}>
+        {(all) => (
+          <Funnel
+            steps={[
+              { name: words.overview.counts.accepted, value: all.accepted, tone: 'plain' },
+              ...SERIES.slice(0, 3).map(({ name, tone }) => ({ name: words.overview.counts[name], value: all[name], tone })),
+              { name: words.overview.bySms, value: all.smsFallback.delivered, tone: 'warn' as const },
+            ]}
+          />
+        )}
+      </Part>
+    </>
+  )
+}

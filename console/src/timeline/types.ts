@@ -1,0 +1,61 @@
+import type { Step } from '../../../server/src/timeline/steps.ts'
+import type { words } from '../words/words.ts'
+
+export type { Step }
+
+export type Status = keyof typeof words.messages.statuses
+export type SmsStatus = keyof typeof words.messages.smsStatuses
+
+/** A message, as the API returns it. */
+export type Message = {
+  messageId: string
+  clientReferenceId?: string
+  campaignId?: string
+  agentId: string
+  recipient: string
+  status: Status
+  basic: boolean
+  test: boolean
+  acceptedAt: string
+  sentAt?: string
+  deliveredAt?: string
+  readAt?: string
+  failedAt?: string
+  expiredAt?: string
+  expiresAt: string
+  failure?: { reason: string; description: string }
+  triggeredBy?: string
+  smsFallback?: SmsFallback
+}
+
+export type SmsFallback = {
+  status: SmsStatus
+  reason?: string
+  campaign?: string
+  dueAt?: string
+  sentAt?: string
+  deliveredAt?: string
+  segments: number
+}
+
+/** A step of a message, as the API returns it. */
+export type TimelineItem = {
+  occurredAt: string
+  step: Step
+  reason: string | null
+  description: string
+  data: Record<string, unknown>
+}
+
+/** The data of a `webhook-attempt`. `status` is absent if there was no response. */
+export type WebhookAttempt = {
+  eventId?: string
+  type?: string
+  endpointId: number
+  attempt: number
+  status?: number
+  error?: string
+  durationMs: number
+}
+
+export type RuleResult = { rule: string; result: 'passed' | 'failed' | 'not-required' } & Record<string, unknown>
