@@ -30,7 +30,7 @@ join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent
 left join campaigns c on c.id = l.campaign_id and l.campaign_id <> '00000000-0000-0000-0000-000000000000',
 lateral (select count(*)::int as due from (
     select * from (
-      select message_id, account_id, campaign_id, task, expires_at, claimed from queue q
+      select message_id, account_id, campaign_id, task, due_at, expires_at, claimed from queue q
       where q.account_id = l.account_id and q.agent_id = l.agent_id and q.priority = l.priority
         and q.campaign_id = l.campaign_id and q.due_at <= now() and q.leased_until <= now()
       order by q.due_at limit (select $2::int)
@@ -45,7 +45,7 @@ with unleased as materialized (
   select q.* from unnest((select $1::int[]), (select $2::text[]), (select $3::smallint[]), (select $4::uuid[]), (select $5::int[]))
     as lane (account_id, agent_id, priority, campaign_id, calls), lateral (
     select * from (
-      select message_id, account_id, campaign_id, task, expires_at, claimed from queue q
+      select message_id, account_id, campaign_id, task, due_at, expires_at, claimed from queue q
       where q.account_id = lane.account_id and q.agent_id = lane.agent_id and q.priority = lane.priority
         and q.campaign_id = lane.campaign_id and q.due_at <= now() and q.leased_until <= now()
       order by q.due_at limit lane.calls for update skip locked

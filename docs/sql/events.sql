@@ -116,7 +116,8 @@ with result as materialized (
 ), done as (
   delete from webhook_deliveries d using held h where d.endpoint_id = h.endpoint_id and d.position = h.position and h.is_accepted
 ), postponed as (
-  update webhook_deliveries d set attempts = h.attempts + 1, due_at = now() + h.after_ms * interval '1 millisecond'
+  update webhook_deliveries d set attempts = h.attempts + 1, attempted_at = h.attempted_at,
+    due_at = now() + h.after_ms * interval '1 millisecond'
   from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_accepted
 ), attempted as materialized (
   select endpoint_id, bool_or(is_accepted) as has_success, count(*) filter (where not is_accepted) as failed, min(attempted_at) as since,

@@ -8,12 +8,12 @@ select carrier, event_id as "eventId" from carrier_events where process_after <=
 
 -- Claims a reply to process. (server/src/delivery/replies.ts)
 prepare "claim-reply" as
-update carrier_events e set process_after = null
+update carrier_events e set process_after = null, phone = '', event = '{}'
 from (
-  select ctid from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
+  select ctid, event from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
 ) as mine
 where e.ctid = mine.ctid
-returning e.event, e.occurred_at as "occurredAt", exists (select from erased_people) as "hasErased";
+returning mine.event, e.occurred_at as "occurredAt", exists (select from erased_people) as "hasErased";
 
 -- Finds the message that a recipient replies to. (server/src/replies/attribution.ts)
 prepare "find-replied-message" as

@@ -214,10 +214,14 @@ with recursive search as (
 select found.position as position, coalesce(
   (select right(page_id::text, 8) from log_pages where account_id = $1 and last_position = found.position), repeat('0', 8)) as mark from (select low - 1 as position from search where low >= high) as found;
 
--- Finds the end of the event feed for GET /v1/events?after=now. (server/src/events/start.ts)
-prepare "find-end" as
-select head.position as position, coalesce(
-  (select right(page_id::text, 8) from log_pages where account_id = $1 and last_position = head.position), repeat('0', 8)) as mark from (select coalesce((select last_position from log_heads where account_id = $1), 0) as position) as head;
+-- Finds the ends of the logs of accounts, for GET /v1/events?after=now and streams. (server/src/events/start.ts)
+prepare "find-ends" as
+select head.account_id as "accountId", head.position as position, coalesce(
+  (select right(page_id::text, 8) from log_pages where account_id = head.account_id and last_position = head.position), repeat('0', 8)) as mark
+from (
+  select wanted.account_id, coalesce((select last_position from log_heads h where h.account_id = wanted.account_id), 0) as position
+  from unnest((select $1::int[])) as wanted (account_id)
+) as head;
 
 -- Reads a page of the event feed for GET /v1/events. (server/src/events/feed.ts)
 prepare "read-feed" as
