@@ -6,6 +6,7 @@ import type { Entry } from '../../src/delivery/claim.ts'
 import { createEventReceiver } from '../../src/delivery/receipts.ts'
 import { MESSAGE_FACTS, recordChanges } from '../../src/events/changes.ts'
 import { UUID } from '../../src/ids.ts'
+import { STEPS } from '../../src/timeline/steps.ts'
 import { erased } from '../support/erased.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
 import { type MessageCaller, newKey } from '../support/messages.ts'
@@ -90,9 +91,10 @@ export async function readAll(pool: Pool, messageId: string) {
   const { rows } = await pool.query(
     `select to_jsonb(m) as message, (select to_jsonb(q) from queue q where q.message_id = m.id) as queue,
        (select to_jsonb(e) from expiries e where e.message_id = m.id) as expiry,
-       (select coalesce(jsonb_agg(to_jsonb(v) order by recorded_at, occurred_at, kind), '[]') from (${TIMELINE}) as v) as events
+       (select coalesce(jsonb_agg(to_jsonb(v) order by recorded_at, occurred_at, array_position($2, kind)), '[]') from (${TIMELINE}) as v) as events
      from messages m where m.id = $1`,
-    [messageId],
+    // Two steps of one millisecond stand in the order of the timeline.
+    [messageId, Object.keys(STEPS)],
   )
   return rows[0] as { message: any; queue: any; expiry: any; events: any[] }
 }

@@ -25,8 +25,14 @@ export function createBusyPool(databaseUrl: string): Pool {
   return pool
 }
 
+/** Times are rounded to milliseconds, so what becomes due now may be due a moment later. Until then, a claim would not find it. */
+export async function untilDue(db: Executor): Promise<void> {
+  await db.query('select pg_sleep(0.001)')
+}
+
 /** A claim of a worker without running calls, for a carrier without a rate. */
 export async function claimNow(db: Executor, fields: Partial<ClaimRequest> = {}) {
+  await untilDue(db)
   return await claim(db as Pool, { carrier: NO_RATE, free: 1_000, leaseMs: 60_000, pausedAgents: [], calls: new Map(), ...fields })
 }
 

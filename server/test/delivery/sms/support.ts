@@ -4,6 +4,7 @@ import type { Pool } from '../../../src/db/pool.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
 import { recordResults } from '../../../src/delivery/results.ts'
 import { fallbackOf } from '../../../src/messages/sms-fallback.ts'
+import { STEPS } from '../../../src/timeline/steps.ts'
 import { moveExpiry } from '../../support/expiring.ts'
 import { queueMessages, type Sender } from '../support.ts'
 import { claimNow } from '../worker.ts'
@@ -106,10 +107,11 @@ export async function readSms(pool: Pool, messageId: string) {
   const { rows } = await pool.query(
     `select to_jsonb(f) as fallback, (select to_jsonb(q) from sms_queue q where q.message_id = f.message_id and q.copy = 0) as queue,
        (select coalesce(jsonb_agg(to_jsonb(s) order by copy, segment), '[]') from sms_segments s where s.message_id = f.message_id) as segments,
-       (select coalesce(jsonb_agg(to_jsonb(e) order by recorded_at, kind), '[]')
+       (select coalesce(jsonb_agg(to_jsonb(e) order by recorded_at, array_position($2, kind)), '[]')
         from message_events e where e.message_id = f.message_id and kind like 'sms-%') as events
      from sms_fallbacks f where f.message_id = $1`,
-    [messageId],
+    // Two steps of one millisecond stand in the order of the timeline.
+    [messageId, Object.keys(STEPS)],
   )
   return rows[0] as { fallback: any; queue: any; segments: any[]; events: any[] }
 }

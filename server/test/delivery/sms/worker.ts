@@ -8,7 +8,7 @@ import { createSmsDispatcher } from '../../../src/delivery/sms/dispatcher.ts'
 import { recordSmsResults } from '../../../src/delivery/sms/results.ts'
 import type { Dispatcher } from '../../../src/delivery/worker.ts'
 import { erased } from '../../support/erased.ts'
-import { logger, runDispatcher } from '../worker.ts'
+import { logger, runDispatcher, untilDue } from '../worker.ts'
 
 // A worker that submits SMS, step by step or as a whole, and an SMS network that a test controls.
 
@@ -20,6 +20,7 @@ type SmsClaim = { free?: number; messagesPerSecond?: number | undefined; abandon
 /** Claims due SMS as a worker does. */
 export async function claimDueSms(pool: Pool, { free = 1_000, messagesPerSecond, abandoned = [] }: SmsClaim = {}): Promise<SmsEntry[]> {
   await ensureRate(pool, SMS_CARRIER)
+  await untilDue(pool)
   const carrier = { name: SMS_CARRIER, messagesPerSecond }
   return (
     await claimSms(pool, { carrier, free, lease: randomUUID(), segmentMs: 1_000, marginMs: 60_000, isPaused: false, abandoned, erased })
