@@ -10,6 +10,7 @@ import { erased } from '../support/erased.ts'
 import { type MessageCaller, newKey, smsFallback, startMessageService } from '../support/messages.ts'
 import type { ApiResponse } from '../support/service.ts'
 import { TEXT } from '../support/templates.ts'
+import { untilDue } from '../support/until.ts'
 
 // Groups as an import leaves them, campaigns as accepting leaves them, and the outcome of their messages.
 
@@ -44,7 +45,7 @@ type Fields = Partial<Omit<CampaignSubmission, 'accountId' | 'agentId' | 'fallba
   sms?: { planParams?: Record<string, unknown>; afterExpiry?: { delay?: number; sendTime?: string } }
 }
 
-/** Accepts a campaign, by default to group 1, and returns its id. */
+/** Accepts a campaign, by default to group 1, and returns its id once it is due. */
 export async function acceptedCampaign(db: Executor, sender: { accountId: number; agentId: string }, fields: Fields = {}): Promise<string> {
   const { sms, ...others } = fields
   const plan = smsFallback(sms?.planParams) as Parameters<typeof fallbackOf>[0]
@@ -58,6 +59,7 @@ export async function acceptedCampaign(db: Executor, sender: { accountId: number
     fallback: sms && fallbackOf(plan, sms.afterExpiry, 'http://127.0.0.1:8080'),
     idempotency: { key: newKey(), hash: randomBytes(32) },
   })
+  await untilDue(db)
   return campaignId
 }
 

@@ -96,7 +96,7 @@ describe('a receipt', () => {
       const entry = await claimMessage(pool, sender)
       await receive([receipt(entry)])
       const before = await readAll(pool, entry.messageId)
-      assert.deepEqual([before.message.status, before.queue, kinds(before.events)], ['DELIVERED', null, ['delivered', 'sent']])
+      assert.deepEqual([before.message.status, before.queue, kinds(before.events)], ['DELIVERED', null, ['sent', 'delivered']])
       assert.equal(await record(pool, entry, result), false)
       assert.deepEqual(await readAll(pool, entry.messageId), before)
     }

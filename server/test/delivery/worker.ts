@@ -10,6 +10,7 @@ import { createDispatcher } from '../../src/delivery/send.ts'
 import type { Dispatcher } from '../../src/delivery/worker.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { erased } from '../support/erased.ts'
+import { untilDue } from '../support/until.ts'
 
 // A worker, step by step or as a whole, and a network that a test controls.
 
@@ -23,11 +24,6 @@ export function createBusyPool(databaseUrl: string): Pool {
   const pool = createHotPool({ connectionString: databaseUrl }, () => {})
   pool.options.connectionTimeoutMillis = 120_000
   return pool
-}
-
-/** Times are rounded to milliseconds, so what becomes due now may be due a moment later. Until then, a claim would not find it. */
-export async function untilDue(db: Executor): Promise<void> {
-  await db.query('select pg_sleep(0.001)')
 }
 
 /** A claim of a worker without running calls, for a carrier without a rate. */

@@ -8,7 +8,8 @@ import { createSmsDispatcher } from '../../../src/delivery/sms/dispatcher.ts'
 import { recordSmsResults } from '../../../src/delivery/sms/results.ts'
 import type { Dispatcher } from '../../../src/delivery/worker.ts'
 import { erased } from '../../support/erased.ts'
-import { logger, runDispatcher, untilDue } from '../worker.ts'
+import { untilDue } from '../../support/until.ts'
+import { logger, runDispatcher } from '../worker.ts'
 
 // A worker that submits SMS, step by step or as a whole, and an SMS network that a test controls.
 
