@@ -18,6 +18,8 @@ import {
 import { call } from '../../../test/support/service.ts'
 import { until } from '../../../test/support/until.ts'
 
+const LAST_USEFUL_SIGNAL_MS = 1_500
+
 describe('herald serve', { concurrency: 2 }, () => {
   // One after the other on one directory, which the first test creates.
   describe('before there is an account', { concurrency: 1 }, async () => {
@@ -71,26 +73,21 @@ describe('herald serve', { concurrency: 2 }, () => {
 
     test('stop within 10 s while a request hangs in the database', async () => {
       const [first] = await startedNodes()
-      const { waiting, release } = await hangingRequest(first.url, pool)
-      const startedAt = performance.now()
-      first.child.kill('SIGTERM')
-      assert.equal(await first.ended, 0)
-      assert.ok(performance.now() - startedAt < 10_000)
-      await release()
-      await waiting
+      await whileRequestHangs(first.url, pool, async () => {
+        const startedAt = performance.now()
+        first.child.kill('SIGTERM')
+        assert.equal(await first.ended, 0)
+        assert.ok(performance.now() - startedAt < 10_000)
+      })
     })
 
+    // The hanging request keeps a stopping node for about two seconds. On a busy machine the second signal can come after that, which shows nothing.
     test('end at once on a second signal after more than a second', async () => {
       const [, second] = await startedNodes()
-      const { waiting, release } = await hangingRequest(second.url, pool)
-      const firstAt = performance.now()
-      second.child.kill('SIGTERM')
-      await until('more than a second has passed', () => performance.now() > firstAt + 1_100)
-      second.child.kill('SIGTERM')
-      assert.equal(await second.ended, 1)
-      assert.ok(performance.now() - firstAt < 2_500)
-      await release()
-      await waiting
+      let sentAfterMs = await signalTwice(second, pool)
+      for (let triesLeft = 4; sentAfterMs > LAST_USEFUL_SIGNAL_MS && triesLeft > 0; triesLeft--)
+        sentAfterMs = await signalTwice(await startLastingHerald({ HERALD_DATABASE_URL }), pool)
+      assert.ok(sentAfterMs <= LAST_USEFUL_SIGNAL_MS, 'no second signal came in time')
     })
   })
 
@@ -113,20 +110,38 @@ describe('herald serve', { concurrency: 2 }, () => {
   })
 })
 
-/** A request that waits for a lock in the database, until `release`. */
-async function hangingRequest(url: string, pool: Pool) {
-  const blocker = await pool.connect()
-  await blocker.query('begin; lock table integration_keys')
-  const waiting = call(`${url}/v1/agents`).catch(() => undefined)
-  await until('the request waits in the database', async () => {
-    const { rowCount } = await pool.query(`select from pg_locks where not granted and relation = 'integration_keys'::regclass`)
-    return rowCount === 1
+/** Checks what follows a second signal, if that comes in time. Returns when it came, counted from the first. */
+async function signalTwice({ child, ended, url }: HeraldProcess, pool: Pool): Promise<number> {
+  return whileRequestHangs(url, pool, async () => {
+    const firstAt = performance.now()
+    child.kill('SIGTERM')
+    await until('more than a second has passed', () => performance.now() > firstAt + 1_100)
+    const sentAfterMs = performance.now() - firstAt
+    child.kill('SIGTERM')
+    const code = await ended
+    if (sentAfterMs <= LAST_USEFUL_SIGNAL_MS) {
+      assert.equal(code, 1)
+      assert.ok(performance.now() - firstAt < 2_500)
+    }
+    return sentAfterMs
   })
-  return {
-    waiting,
-    release: async () => {
-      await blocker.query('rollback')
-      blocker.release()
-    },
+}
+
+/** Runs `work` while a request to `url` waits for a lock in the database. */
+async function whileRequestHangs<T>(url: string, pool: Pool, work: () => Promise<T>): Promise<T> {
+  const blocker = await pool.connect()
+  let waiting: Promise<unknown> | undefined
+  try {
+    await blocker.query('begin; lock table integration_keys')
+    waiting = call(`${url}/v1/agents`).catch(() => undefined)
+    await until('the request waits in the database', async () => {
+      const { rowCount } = await pool.query(`select from pg_locks where not granted and relation = 'integration_keys'::regclass`)
+      return rowCount === 1
+    })
+    return await work()
+  } finally {
+    await blocker.query('rollback')
+    blocker.release()
+    await waiting
   }
 }
