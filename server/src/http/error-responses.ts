@@ -181,4 +181,5 @@ export function respondToBrokenRequest(error: NodeJS.ErrnoException, socket: Soc
 const BROKEN_REQUESTS: Record<string, ErrorCode> = {
   HPE_HEADER_OVERFLOW: 'RCS_HEADERS_TOO_LARGE',
   ERR_HTTP_REQUEST_TIMEOUT: 'RCS_REQUEST_TIMEOUT',
+  ERR_TLS_HANDSHAKE_TIMEOUT: 'RCS_REQUEST_TIMEOUT',
 }
