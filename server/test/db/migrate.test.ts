@@ -7,11 +7,15 @@ import { createTestDatabase, type DatabaseOptions, ownerOf } from '../support/da
 
 const names = readdirSync(new URL('../../src/db/migrations/', import.meta.url)).map((file) => file.replace('.sql', ''))
 
+function connectOwner(connectionString: string) {
+  const owner = createOwnerPool({ connectionString }, () => {})
+  after(() => owner.end())
+  return owner
+}
+
 async function createDatabase(options?: DatabaseOptions) {
   const database = await createTestDatabase(options)
-  const owner = createOwnerPool({ connectionString: database.url }, () => {})
-  after(() => owner.end())
-  return { ...database, owner }
+  return { ...database, owner: connectOwner(database.url) }
 }
 
 describe('migrations', () => {
@@ -25,8 +29,8 @@ describe('migrations', () => {
 
   test('are applied once by ten concurrent processes, none of which fails', async () => {
     for (let round = 0; round < 3; round += 1) {
-      const { owner } = await createDatabase({ empty: true })
-      const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(owner)))
+      const { url } = await createTestDatabase({ empty: true })
+      const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(connectOwner(url))))
       assert.deepEqual(applied.flat(), names)
     }
   })
