@@ -2,14 +2,7 @@ import { useResource } from './resource.ts'
 import { useFrame } from './session.tsx'
 
 /** A carrier of the account's agents. */
-type AccountCarrier = {
-  carrier: string
-  isSimulated: boolean
-  agentIds: string[]
-  /** Limits, where the carrier has them. */
-  messagesPerSecond?: number
-  messagesPerSecondPerAgent?: number
-}
+type AccountCarrier = { carrier: string; isSimulated: boolean; agentIds: string[] }
 
 /** The carriers of the account. `simulator`: the one whose phones people can use, if there is one. */
 export function useCarriers() {

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { ButtonLink, Submit, TextField } from '../kit/controls.tsx'
 import { Dialog } from '../kit/dialog.tsx'
 import { Problem } from '../kit/problem.tsx'
-import * as say from '../words/en-sign-in.ts'
+import { words } from '../words/words.ts'
 import { ApiProblem, post, urlOf } from './api.ts'
 import type { Session } from './session.tsx'
 
@@ -51,19 +51,26 @@ function PasswordDialog({ session, onGiven, onClose }: { session: Session; onGiv
   if (!session.hasPassword) {
     const toProvider = (
       <ButtonLink kind="primary" href={urlOf('/oidc/confirm')}>
-        {say.withOrganization}
+        {words.password.toProvider}
       </ButtonLink>
     )
     return (
-      <Dialog title={say.confirmTitle} onClose={onClose} actions={toProvider}>
-        <p>{say.atProvider}</p>
+      <Dialog title={words.password.title} onClose={onClose} actions={toProvider}>
+        <p>{words.password.atProvider}</p>
       </Dialog>
     )
   }
   return (
-    <Dialog title={say.confirmTitle} onClose={onClose} onSubmit={submit} actions={<Submit text={say.confirm} />}>
-      <p>{say.confirmWhy}</p>
-      <TextField label={say.password} type="password" autocomplete="current-password" required value={password} onInput={setPassword} />
+    <Dialog title={words.password.title} onClose={onClose} onSubmit={submit} actions={<Submit text={words.password.submit} />}>
+      <p>{words.password.why}</p>
+      <TextField
+        label={words.signIn.password}
+        type="password"
+        autocomplete="current-password"
+        required
+        value={password}
+        onInput={setPassword}
+      />
       {problem && <Problem problem={problem} />}
     </Dialog>
   )

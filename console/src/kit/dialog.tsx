@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import * as say from '../words/en-kit.ts'
+import { words } from '../words/words.ts'
 import { Button } from './controls.tsx'
 import './dialog.css'
 
@@ -43,17 +43,13 @@ export function Dialog({ title, onClose, children, actions, closing, closesOutsi
     if (isOpen.current) onClose()
   }
   const [isSending, setSending] = useState(false)
-  // The second click of a double click may come before the dialog is drawn as sending.
-  const isRunning = useRef(false)
   const submit = async (event: Event) => {
     event.preventDefault()
-    if (isRunning.current) return
-    isRunning.current = true
+    if (isSending) return
     setSending(true)
     try {
       await onSubmit?.()
     } finally {
-      isRunning.current = false
       setSending(false)
     }
   }
@@ -73,7 +69,7 @@ export function Dialog({ title, onClose, children, actions, closing, closesOutsi
         <div class="dialog-body">{children}</div>
         <div class="form-end">
           <Button isBusy={isSending} onClick={onClose}>
-            {closing ?? (actions === undefined ? say.close : say.cancel)}
+            {closing ?? (actions === undefined ? words.kit.close : words.kit.cancel)}
           </Button>
           {actions}
         </div>

@@ -3,8 +3,9 @@ import { type ApiProblem, post } from '../app/api.ts'
 import { useResource } from '../app/resource.ts'
 import { Button, TextField } from '../kit/controls.tsx'
 import { Loading } from '../kit/display.tsx'
+import { Logo } from '../kit/logo.tsx'
 import { Problem, problemAt } from '../kit/problem.tsx'
-import * as say from '../words/en-sign-in.ts'
+import { words } from '../words/words.ts'
 
 /** Sets a person's password by a one-time link. The link that Herald prints at its start also creates that person: the first operator. */
 export function SetUpPage({ token, onDone }: { token: string; onDone: () => void }) {
@@ -15,7 +16,8 @@ export function SetUpPage({ token, onDone }: { token: string; onDone: () => void
   if (options.problem) {
     return (
       <main class="door">
-        <h1>{say.setUpTitle}</h1>
+        <Logo size={44} />
+        <h1>{words.setUp.title}</h1>
         <Problem problem={options.problem} onRetry={options.reload} />
       </main>
     )
@@ -34,14 +36,15 @@ export function SetUpPage({ token, onDone }: { token: string; onDone: () => void
   }
   return (
     <main class="door">
-      <h1>{say.setUpTitle}</h1>
-      <p>{isFirst ? say.first : say.again}</p>
+      <Logo size={44} />
+      <h1>{words.setUp.title}</h1>
+      <p>{isFirst ? words.setUp.first : words.setUp.again}</p>
       <form class="card" onSubmit={(event) => void submit(event)}>
         {isFirst && (
           <>
-            <TextField label={say.yourName} autocomplete="name" required value={given.name} onInput={(name) => set({ name })} />
+            <TextField label={words.setUp.name} autocomplete="name" required value={given.name} onInput={(name) => set({ name })} />
             <TextField
-              label={say.email}
+              label={words.signIn.email}
               type="email"
               autocomplete="username"
               required
@@ -52,21 +55,21 @@ export function SetUpPage({ token, onDone }: { token: string; onDone: () => void
           </>
         )}
         <TextField
-          label={say.password}
+          label={words.setUp.password}
           type="password"
           autocomplete="new-password"
           required
           minLength={12}
           value={given.password}
           onInput={(password) => set({ password })}
-          hint={say.passwordHint}
+          hint={words.setUp.passwordHint}
           problem={problemAt(problem, '/password')}
         />
         {problem && <Problem problem={problem} />}
         <Button kind="primary" type="submit" isBusy={isBusy}>
-          {say.setPassword}
+          {words.setUp.submit}
         </Button>
-        {problem?.code === 'RCS_LINK_GONE' && <Button onClick={onDone}>{say.toSignIn}</Button>}
+        {problem?.code === 'RCS_LINK_GONE' && <Button onClick={onDone}>{words.setUp.toSignIn}</Button>}
       </form>
     </main>
   )

@@ -2,8 +2,9 @@ import { useState } from 'preact/hooks'
 import { type ApiProblem, post, urlOf } from '../app/api.ts'
 import { useResource } from '../app/resource.ts'
 import { Button, ButtonLink, TextField } from '../kit/controls.tsx'
+import { Logo } from '../kit/logo.tsx'
 import { Problem } from '../kit/problem.tsx'
-import * as say from '../words/en-sign-in.ts'
+import { words } from '../words/words.ts'
 
 export function SignInPage({ onDone }: { onDone: () => void }) {
   const [email, setEmail] = useState('')
@@ -20,17 +21,25 @@ export function SignInPage({ onDone }: { onDone: () => void }) {
   }
   return (
     <main class="door">
-      <h1>{say.signInTitle}</h1>
+      <Logo size={44} />
+      <h1>{words.signIn.title}</h1>
       <form class="card" onSubmit={(event) => void submit(event)}>
-        <TextField label={say.email} type="email" autocomplete="username" required value={email} onInput={setEmail} />
-        <TextField label={say.password} type="password" autocomplete="current-password" required value={password} onInput={setPassword} />
+        <TextField label={words.signIn.email} type="email" autocomplete="username" required value={email} onInput={setEmail} />
+        <TextField
+          label={words.signIn.password}
+          type="password"
+          autocomplete="current-password"
+          required
+          value={password}
+          onInput={setPassword}
+        />
         {problem && <Problem problem={problem} />}
         <Button kind="primary" type="submit" isBusy={isBusy}>
-          {say.signIn}
+          {words.signIn.submit}
         </Button>
-        {options.value?.methods.includes('oidc') && <ButtonLink href={urlOf('/oidc/start')}>{say.withOrganization}</ButtonLink>}
+        {options.value?.methods.includes('oidc') && <ButtonLink href={urlOf('/oidc/start')}>{words.signIn.orWith}</ButtonLink>}
       </form>
-      <p class="soft">{options.value?.isSetUp === false ? say.notSetUp : say.forgotten}</p>
+      <p class="soft">{options.value?.isSetUp === false ? words.signIn.notSetUp : words.signIn.forgotten}</p>
     </main>
   )
 }

@@ -10,14 +10,7 @@ type AccountPhones = {
   agentIds: string[]
 }
 
-type AccountCarrier = {
-  carrier: string
-  isSimulated: boolean
-  agentIds: string[]
-  /** The carrier's limits, if this process knows the carrier and it has them. */
-  messagesPerSecond?: number
-  messagesPerSecondPerAgent?: number
-}
+type AccountCarrier = { carrier: string; isSimulated: boolean; agentIds: string[] }
 
 export type Simulators = {
   /** The simulator of an account's agents. If they use several, the first one by its name. */
@@ -46,12 +39,7 @@ export function createSimulators(carriers: GoogleRbmSettings[]): Simulators {
     listCarriers: async (db, accountId) => {
       const byCarrier = Map.groupBy(await listAssignedCarriers(db, accountId), ({ carrier }) => carrier)
       return [...byCarrier]
-        .map(([carrier, agents]) => ({
-          carrier,
-          isSimulated: simulators.has(carrier),
-          agentIds: agents.map(({ agentId }) => agentId),
-          ...limitsOf(carriers.find(({ name }) => name === carrier)),
-        }))
+        .map(([carrier, agents]) => ({ carrier, isSimulated: simulators.has(carrier), agentIds: agents.map(({ agentId }) => agentId) }))
         .sort((one, other) => (one.carrier < other.carrier ? -1 : 1))
     },
     ofAgent: async (db, agentId) => simulators.get((await findAgent(db, agentId)).carrier),
@@ -64,13 +52,6 @@ export function createSimulators(carriers: GoogleRbmSettings[]): Simulators {
     close: async () => {
       await Promise.all([...simulators.values()].map((simulator) => simulator.close()))
     },
-  }
-}
-
-function limitsOf({ messagesPerSecond, messagesPerSecondPerAgent }: Partial<GoogleRbmSettings> = {}) {
-  return {
-    ...(messagesPerSecond !== undefined && { messagesPerSecond }),
-    ...(messagesPerSecondPerAgent !== undefined && { messagesPerSecondPerAgent }),
   }
 }
 

@@ -12,8 +12,7 @@ const OFTEN = { everyMs: 5_000, isAbout: isAboutMessages }
 
 type Period = { period: string; sent: number; delivered: number; read: number; failed: number }
 
-/** The lines of a plot of messages. */
-export const SERIES = [
+const SERIES = [
   { name: 'sent', tone: 'plain' },
   { name: 'delivered', tone: 'info' },
   { name: 'read', tone: 'good' },

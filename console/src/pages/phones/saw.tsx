@@ -1,12 +1,11 @@
-import { linkHere } from '../../app/place.ts'
+import { linkTo } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Announcement } from '../../kit/announcement.tsx'
 import { ButtonLink } from '../../kit/controls.tsx'
 import { Icon } from '../../kit/icon.tsx'
 import { useEndpoints } from '../../timeline/endpoints.ts'
-import * as frameWords from '../../words/en-frame.ts'
-import * as say from '../../words/en-phones.ts'
-import { clockOf, exactTimeOf } from '../../words/numbers.ts'
+import { exactTimeOf } from '../../words/numbers.ts'
+import { words } from '../../words/words.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { PhoneSummary } from './phone.ts'
 import { type Line, lineOf, ownLine } from './saw-lines.ts'
@@ -24,12 +23,12 @@ export function Saw({ phone, timelines, entries }: Props) {
   const last = [...timelines.keys()].at(-1)
   const lastLine = lines.at(-1)
   return (
-    <section class="card saw" aria-label={say.saw}>
+    <section class="card saw" aria-label={words.phones.saw}>
       <h2>
-        {say.saw} <span class={`pulse is-${live}`} /> <small>{frameWords.liveStates[live]}</small>
+        {words.phones.saw} <span class={`pulse is-${live}`} /> <small>{words.frame[live]}</small>
       </h2>
       {lines.length === 0 ? (
-        <p class="soft">{say.sawNothing}</p>
+        <p class="soft">{words.phones.sawNothing}</p>
       ) : (
         <ol>
           {lines.slice(-LINES_SHOWN).map((line) => (
@@ -37,16 +36,16 @@ export function Saw({ phone, timelines, entries }: Props) {
           ))}
         </ol>
       )}
-      <Announcement text={lastLine === undefined ? '' : say.lastStep(lastLine.title, lastLine.at)} />
+      <Announcement text={lastLine === undefined ? '' : words.phones.lastStep(lastLine.title, lastLine.at)} />
       <div class="saw-links">
         {last !== undefined && (
-          <ButtonLink icon="history" href={linkHere(['messages', last])}>
-            {say.timeline}
+          <ButtonLink icon="history" href={linkTo({ accountId: account.accountId, path: ['messages', last] })}>
+            {words.phones.timeline}
           </ButtonLink>
         )}
         {account.role !== 'viewer' && last !== undefined && (
-          <ButtonLink icon="list" href={linkHere(['messages'], { recipient: phone.phone })}>
-            {say.allMessages}
+          <ButtonLink icon="list" href={linkTo({ accountId: account.accountId, path: ['messages'], query: { recipient: phone.phone } })}>
+            {words.phones.allMessages}
           </ButtonLink>
         )}
       </div>
@@ -55,15 +54,18 @@ export function Saw({ phone, timelines, entries }: Props) {
 }
 
 function SawLine({ line: { at, icon, tone, title, note, messageId } }: { line: Line }) {
+  const { account } = useFrame()
   return (
     <li class={`tone-${tone}`}>
       <Icon name={icon} size={15} />
       <span>
-        <b>{messageId === undefined ? title : <a href={linkHere(['messages', messageId])}>{title}</a>}</b>
+        <b>
+          {messageId === undefined ? title : <a href={linkTo({ accountId: account.accountId, path: ['messages', messageId] })}>{title}</a>}
+        </b>
         <small>{note}</small>
       </span>
       <time dateTime={at} title={exactTimeOf(at)}>
-        {clockOf(at)}
+        {words.phones.clock(at)}
       </time>
     </li>
   )

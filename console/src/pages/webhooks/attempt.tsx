@@ -12,8 +12,6 @@ import { isAccepted } from '../../timeline/webhooks.ts'
 import { words } from '../../words/words.ts'
 import { type Attempt, pathOf } from './endpoints.ts'
 
-const say = words.webhooks
-
 type Props = { endpointId: number; attempt: Attempt; onChanged: () => void }
 
 /** One attempt to post an event. It opens to show what was posted, and what the endpoint responded. */
@@ -25,23 +23,25 @@ export function AttemptRow({ endpointId, attempt, onChanged }: Props) {
     <li>
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <Pill tone={isAccepted(attempt) ? 'good' : 'bad'}>{status ?? say.noStatus}</Pill>
-          <code>{type ?? say.goneEvent}</code>
-          <span class="soft">{say.attemptNumber(number, durationMs)}</span>
+          <Pill tone={isAccepted(attempt) ? 'good' : 'bad'} icon={isAccepted(attempt) ? 'check' : 'x'}>
+            {status ?? words.webhooks.noStatus}
+          </Pill>
+          <code>{type ?? words.webhooks.goneEvent}</code>
+          <span class="soft">{words.webhooks.attemptNumber(number, durationMs)}</span>
           {nextAttemptAt && (
             <span class="soft">
-              {say.next} <Ago at={nextAttemptAt} />
+              {words.webhooks.next} <Ago at={nextAttemptAt} />
             </span>
           )}
           <Ago at={attemptedAt} />
         </summary>
         <dl class="facts">
           {eventId && (
-            <Fact name={say.event}>
+            <Fact name={words.webhooks.event}>
               <Copy text={eventId} />
             </Fact>
           )}
-          <Fact name={say.response}>{error ?? <pre>{response ?? say.emptyResponse}</pre>}</Fact>
+          <Fact name={words.webhooks.response}>{error ?? <pre>{response ?? words.webhooks.emptyResponse}</pre>}</Fact>
         </dl>
         {isOpen && <Posted endpointId={endpointId} attemptId={attempt.attemptId} />}
         {eventId && account.role !== 'viewer' && <Resend endpointId={endpointId} eventId={eventId} onChanged={onChanged} />}
@@ -60,26 +60,27 @@ function Posted({ endpointId, attemptId }: { endpointId: number; attemptId: stri
   if (problem) return <Problem problem={problem} onRetry={reload} />
   if (value === undefined) return <Loading />
   const { request } = value
-  if (request === undefined) return <p class="posted soft">{say.goneRequest}</p>
+  if (request === undefined) return <p class="posted soft">{words.webhooks.goneRequest}</p>
   return (
     <div class="posted">
-      <h3>{say.request}</h3>
-      <CodeBlock text={headOf(request)} label={say.headers} />
-      <CodeBlock text={pretty(request.body)} label={say.body} />
+      <h3>{words.webhooks.request}</h3>
+      <CodeBlock text={headOf(request)} label={words.webhooks.headers} />
+      <CodeBlock text={pretty(request.body)} label={words.webhooks.body} />
       {/* A viewer gets the body with masked numbers, which has another signature. */}
       {account.role !== 'viewer' && (
         <details>
-          <summary>{say.checkSignature}</summary>
-          <p class="hint">{say.signatureHint}</p>
-          <CodeBlock text={signatureCommand(request)} label={say.checkSignature} />
+          <summary>{words.webhooks.checkSignature}</summary>
+          <p class="hint">{words.webhooks.signatureHint}</p>
+          <CodeBlock text={signatureCommand(request)} label={words.webhooks.checkSignature} />
         </details>
       )}
     </div>
   )
 }
 
-const headOf = ({ url, headers }: SentRequest) =>
-  [`POST ${url}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)].join('\n')
+function headOf({ url, headers }: SentRequest): string {
+  return [`POST ${url}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)].join('\n')
+}
 
 function pretty(body: string): string {
   try {
@@ -105,9 +106,9 @@ function Resend({ endpointId, eventId, onChanged }: { endpointId: number; eventI
   return (
     <div class="resend">
       <Button icon="rotate-ccw" isBusy={state === 'busy'} onClick={replay}>
-        {say.resend}
+        {words.webhooks.resend}
       </Button>
-      <span role="status">{state === 'done' && say.resent}</span>
+      <span role="status">{state === 'done' && words.webhooks.resent}</span>
       {state instanceof ApiProblem && <Problem problem={state} />}
     </div>
   )

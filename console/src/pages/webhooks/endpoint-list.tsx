@@ -7,45 +7,44 @@ import { Button } from '../../kit/controls.tsx'
 import { Ago, Empty, Loading, PageHead, Pill } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { words } from '../../words/words.ts'
-import { type Endpoint, healthOf, type Page, typesOf } from './endpoints.ts'
+import { type Endpoint, healthOf, type Page } from './endpoints.ts'
 import { NewEndpoint } from './new-endpoint.tsx'
 import { SuccessBar } from './success-bar.tsx'
 
-const say = words.webhooks
 const LIST = 'webhook-endpoints?limit=200'
 
 /** All endpoints of the account, with what is wrong with them. */
 export function EndpointList({ isAdding }: { isAdding: boolean }) {
-  const { accountId, role } = useFrame().account
-  const { value, problem, isLoading, reload } = useResource<Page<Endpoint>>(`/accounts/${accountId}/${LIST}`)
-  useFresh(reload)
-  const canChange = role !== 'viewer'
+  const { account } = useFrame()
+  const endpoints = useResource<Page<Endpoint>>(`/accounts/${account.accountId}/${LIST}`)
+  useFresh(endpoints.reload)
+  const canChange = account.role !== 'viewer'
   const close = () => {
-    reload()
-    location.replace(linkTo({ accountId, path: ['webhooks'] }))
+    endpoints.reload()
+    location.replace(linkTo({ accountId: account.accountId, path: ['webhooks'] }))
   }
   return (
     <>
-      <PageHead title={words.pages.webhooks} note={say.note}>
+      <PageHead title={words.pages.webhooks} note={words.webhooks.note}>
         <AsCurl path={LIST} />
         {canChange && (
-          <Button kind="primary" icon="plus" onClick={() => go({ accountId, path: ['webhooks', 'new'] })}>
-            {say.add}
+          <Button kind="primary" icon="plus" onClick={() => go({ accountId: account.accountId, path: ['webhooks', 'new'] })}>
+            {words.webhooks.add}
           </Button>
         )}
       </PageHead>
-      {problem && <Problem problem={problem} onRetry={reload} />}
-      {value === undefined && isLoading && <Loading />}
-      {value?.items.length === 0 && (
+      {endpoints.problem && <Problem problem={endpoints.problem} onRetry={endpoints.reload} />}
+      {endpoints.value === undefined && endpoints.isLoading && <Loading />}
+      {endpoints.value?.items.length === 0 && (
         <div class="card">
-          <Empty icon="webhook" title={say.none}>
-            <p>{say.noneHint}</p>
+          <Empty icon="webhook" title={words.webhooks.none}>
+            <p>{words.webhooks.noneHint}</p>
           </Empty>
         </div>
       )}
       <ul class="endpoints">
-        {value?.items.map((endpoint) => (
-          <EndpointRow key={endpoint.endpointId} endpoint={endpoint} accountId={accountId} />
+        {endpoints.value?.items.map((endpoint) => (
+          <EndpointRow key={endpoint.endpointId} endpoint={endpoint} accountId={account.accountId} />
         ))}
       </ul>
       {isAdding && canChange && <NewEndpoint onClose={close} />}
@@ -54,30 +53,30 @@ export function EndpointList({ isAdding }: { isAdding: boolean }) {
 }
 
 function EndpointRow({ endpoint, accountId }: { endpoint: Endpoint; accountId: number }) {
-  const { endpointId, url, pending, failed, failingSince } = endpoint
-  const { text, tone } = healthOf(endpoint)
+  const { endpointId, url, types, pending, oldestPendingAt, failed, failingSince } = endpoint
+  const health = healthOf(endpoint)
   return (
     <li class="card endpoint-row">
       <div>
-        <a href={linkTo({ accountId, path: ['webhooks', `${endpointId}`] })}>{url}</a>
-        <small>{typesOf(endpoint)}</small>
+        <a href={linkTo({ accountId, path: ['webhooks', String(endpointId)] })}>{url}</a>
+        <small>{types === null ? words.webhooks.allTypes : types.join(', ')}</small>
       </div>
-      <SuccessBar endpoint={endpoint} />
+      <SuccessBar accountId={accountId} endpointId={endpointId} oldestPendingAt={oldestPendingAt} />
       <dl class="numbers">
         <div>
-          <dt>{say.pending}</dt>
+          <dt>{words.webhooks.pending}</dt>
           <dd>{words.upTo(pending)}</dd>
         </div>
         <div class={failed > 0 ? 'is-bad' : ''}>
-          <dt>{say.failed}</dt>
+          <dt>{words.webhooks.failed}</dt>
           <dd>{words.upTo(failed)}</dd>
         </div>
       </dl>
       <p class="endpoint-health">
-        <Pill tone={tone}>{text}</Pill>
+        <Pill tone={health.tone}>{health.text}</Pill>
         {failingSince && (
           <small>
-            {say.since} <Ago at={failingSince} />
+            {words.webhooks.since} <Ago at={failingSince} />
           </small>
         )}
       </p>

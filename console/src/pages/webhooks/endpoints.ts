@@ -46,5 +46,3 @@ export function healthOf({ status, failingSince }: Endpoint): { text: string; to
 
 /** The path of an endpoint in the admin API. */
 export const pathOf = (accountId: number, endpointId: number, more = '') => `/accounts/${accountId}/webhook-endpoints/${endpointId}${more}`
-
-export const typesOf = ({ types }: Endpoint) => types?.join(', ') ?? words.webhooks.allTypes
