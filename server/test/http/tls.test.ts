@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
-import { describe, test } from 'node:test'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { after, describe, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import { createLinks } from '../../src/links/links.ts'
 import { certificateOf, connectTls, exchange, installCertificate, presentedBy } from '../support/certificates.ts'
@@ -135,6 +136,16 @@ describe('Strict-Transport-Security', () => {
     assert.match(received, HSTS)
   })
 
+  test('is on the 408 to a client whose handshake ends after its time', async () => {
+    const { url } = await startTestService(
+      { HERALD_DATABASE_URL, ...ec.settings },
+      { timeouts: { headersMs: 300, requestMs: 300, keepAliveMs: 300 } },
+    )
+    const received = await exchange(await lateProxy(url, 600), 'GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    assert.equal(parseResponse(received).status, 408)
+    assert.match(received, HSTS)
+  })
+
   test('is on no response over plain HTTP', async () => {
     const plain = await start({})
     assert.equal((await call(`${plain.url}/readyz`)).headers.get('strict-transport-security'), null)
@@ -231,4 +242,17 @@ async function createLink(accountId: number): Promise<string> {
   }
   await createLinks(pool, [link])
   return `/l/${code}`
+}
+
+/** Passes on what a client sends after this time, and what the server sends at once. */
+async function lateProxy(url: string, lateMs: number): Promise<string> {
+  const server = createServer((client) => {
+    const upstream = connect(Number(new URL(url).port), '127.0.0.1')
+    for (const socket of [client, upstream]) socket.on('error', () => {})
+    client.on('data', (chunk) => setTimeout(() => upstream.write(chunk), lateMs))
+    upstream.pipe(client)
+  })
+  after(() => server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
