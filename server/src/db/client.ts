@@ -6,7 +6,8 @@ type Stream = pg.Submittable & { query_timeout?: number }
 
 /**
  * Makes a class of connections on which a statement fails once it takes longer than `timeoutMs`, or than its own `query_timeout`. 0 means no
- * timeout. The code that holds the connection then closes it.
+ * timeout. Its connection is closed then, so that what its transaction runs next, such as a rollback, fails at once instead of waiting for as
+ * long again.
  *
  * pg's own timeout creates a function for each statement, and these functions link each statement to the next. Once one statement is in V8's
  * old generation, minor garbage collections keep everything sent and received since, and copy it twice. At 1,200 messages a second, each such
@@ -26,7 +27,7 @@ export function timeoutClient(timeoutMs: number): typeof pg.Client {
       const result = onResult === undefined ? promise(statement) : undefined
       if (onResult !== undefined) statement.onResult = onResult
       const ownMs = (typeof config === 'object' && config.query_timeout) || timeoutMs
-      if (ownMs > 0) statement.timer = setTimeout(failTimedOut, ownMs, statement)
+      if (ownMs > 0) statement.timer = setTimeout(failTimedOut, ownMs, statement, this)
       super.query(statement.on('end', succeed).on('error', fail))
       return result
     }
@@ -61,12 +62,10 @@ function fail(this: Statement, error: Error): void {
   this.onResult(error)
 }
 
-/** A statement that still waits behind another one is never sent: pg fails a statement whose `submit` returns an error, and sends the next. */
-function failTimedOut(statement: Statement): void {
+function failTimedOut(statement: Statement, client: pg.Client): void {
   const { onResult } = statement
-  const error = new Error('Query read timeout')
-  statement.submit = () => error
-  // The result of a statement that was sent comes too late.
+  // pg reports the end of the connection to the statement, whose caller gets a better error.
   statement.onResult = ignore
-  onResult(error)
+  void client.end()
+  onResult(new Error('Query read timeout'))
 }

@@ -242,7 +242,7 @@ export function isUnavailable(error: unknown): boolean {
   // The Unix socket of a server that is down.
   if (code === 'ENOENT') return syscall === 'connect'
   // These errors of the driver have no code.
-  return /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired|Query read timeout)/.test(
+  return /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired|Query read timeout)/.test(
     error.message,
   )
 }

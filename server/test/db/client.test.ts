@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { finished } from 'node:stream/promises'
 import { after, describe, test } from 'node:test'
 import type { Client } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { timeoutClient } from '../../src/db/client.ts'
+import { queryInSavepoint } from '../../src/db/partitions.ts'
 import { createPool, isUnavailable, transaction } from '../../src/db/pool.ts'
 import { createTable, createTestDatabase } from '../support/database.ts'
+import { cuttableDatabase } from '../support/proxy.ts'
+import { until } from '../support/until.ts'
 
 // Its statements may take so long and no longer.
 
@@ -62,31 +66,45 @@ describe('a statement that exceeds its timeout', () => {
 
   test('is ended after the connection’s timeout if it has none of its own', async () => {
     const client = await connected(50)
-    await assert.rejects(client.query('select pg_sleep(2)'), isTimeOut)
     assert.equal((await client.query({ text: 'select pg_sleep(0.3), 1 as n', ...LONG })).rows[0].n, 1)
+    await assert.rejects(client.query('select pg_sleep(2)'), isTimeOut)
   })
 
-  test('rejects once, and the rows that arrive later reach no other statement', async () => {
+  test('rejects once, before its connection ends, on which nothing runs any more', async () => {
     const client = await connected()
+    const ended = once(client, 'end')
     const errors: unknown[] = []
-    const rejected = new Promise<void>((resolve) => {
+    await new Promise<void>((resolve) => {
       client.query(SLOW, (error: Error | undefined) => {
         errors.push(error)
         resolve()
       })
     })
-    await rejected
-    assert.deepEqual((await client.query('select 2 as n')).rows, [{ n: 2 }])
+    await assert.rejects(client.query('select 2 as n'), isUnavailable)
+    await ended
     assert.ok(errors.length === 1 && isTimeOut(errors[0]))
   })
 
-  test('before it is sent is never sent', async () => {
-    await createTable(pool, 'written (mark text)')
-    const client = await connected()
-    const before = client.query('select pg_sleep(2)')
-    await assert.rejects(client.query({ text: `insert into written values ('late')`, ...SHORT }), isTimeOut)
-    await before
-    assert.deepEqual((await client.query('select * from written')).rows, [])
+  test('fails its transaction at once, although no rollback is answered', { timeout: 30_000 }, async () => {
+    const database = await cuttableDatabase(url)
+    const cut = createPool({ connectionString: `${database.url}?query_timeout=600000` }, () => {})
+    const warnings: string[] = []
+    const onWarning = ({ message }: Error) => void warnings.push(message)
+    process.on('warning', onWarning)
+    after(() => process.off('warning', onWarning))
+    const waiting = { name: 'wait', text: 'select pg_advisory_xact_lock(73)', values: [], query_timeout: 2_000 }
+    const holder = await connected()
+    await holder.query('select pg_advisory_lock(73)')
+    const failing = assert.rejects(
+      transaction(cut, async (tx) => await queryInSavepoint(tx, waiting)),
+      isUnavailable,
+    )
+    const others = `select from pg_locks where locktype = 'advisory' and objid = 73 and not granted
+      and database = (select oid from pg_database where datname = current_database())`
+    await until('the statement waits', async () => (await pool.query(others)).rowCount === 1)
+    database.freeze()
+    await failing
+    assert.deepEqual(warnings, [])
   })
 
   test('is ended after the timeout in the address unless it has its own', async () => {
