@@ -3,6 +3,7 @@ import { measureAccept } from './parts/accept.ts'
 import { measureAttacks } from './parts/attacks.ts'
 import { measureCampaign } from './parts/campaign.ts'
 import { measureCarriers } from './parts/carriers.ts'
+import { measureConsole } from './parts/console.ts'
 import { measureExports } from './parts/exports.ts'
 import { measureFanOut } from './parts/fan-out.ts'
 import { measureFeed } from './parts/feed.ts'
@@ -48,6 +49,7 @@ export const FEATURE_PARTS: Part[] = [
   { name: 'streams', measures: 'what 200 idle streams of the console cost', minutes: 8, run: measureStreams },
   { name: 'reports', measures: 'summaries and pages of lists of a million messages', minutes: 7, run: measureReports },
   { name: 'lists', measures: 'pages of messages by every combination of filters, of ten million', minutes: 12, run: measureLists },
+  { name: 'console', measures: 'pages of the console, with ten million messages', minutes: 12, run: measureConsole },
   { name: 'sign-in', measures: 'whether the time of a wrong password tells that a name exists', minutes: 5, run: measureSignIn },
   { name: 'exports', measures: 'exports of a million messages, against a bare COPY', minutes: 4, run: measureExports },
 ]

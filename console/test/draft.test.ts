@@ -122,3 +122,23 @@ test('a draft is gone after the sign-out in any tab, and another account does no
   await page.getByRole('heading', { name: 'Sign in to Herald' }).waitFor()
   assert.equal(await drafts(), 0)
 })
+
+test('a late response does not say that the changed form was sent', browserTest, async (t) => {
+  const { page, problems, close } = await openSend()
+  t.after(close)
+  const held = Promise.withResolvers<void>()
+  await page.route('**/messages', async (route) => {
+    await held.promise
+    await route.continue()
+  })
+  await to(page).fill('+48500810801')
+  await text(page).fill('The first')
+  await button(page, 'Send').click()
+  await page.locator('button[type=submit][aria-busy=true]').waitFor()
+  await text(page).fill('The second')
+  held.resolve()
+  await page.locator('button[type=submit][aria-busy=false]').waitFor()
+  assert.equal(await countTo('+48500810801'), 1)
+  assert.equal(await accepted(page).count(), 0)
+  assert.deepEqual(problems, [])
+})

@@ -132,7 +132,7 @@ test('Ctrl-K offers everything that digits or an id can mean', browserTest, asyn
   }
   const reference = (text: string) => `Messages with the reference ${text}`
   assert.deepEqual(await meanings('10023456'), ['Messages to 10023456', reference('10023456')])
-  assert.deepEqual(await meanings(id), [`Message ${id}`, `Messages of the campaign ${id}`, reference(id)])
+  assert.deepEqual(await meanings(id), [`Message ${id}`, `Campaign ${id}`, `Messages of the campaign ${id}`, reference(id)])
   assert.deepEqual(problems, [])
   await close()
 })
@@ -361,7 +361,7 @@ test('Ctrl-K finds endpoints, agents, other accounts and events', browserTest, a
   const links: [text: string, address: string][] = [
     ['127.0.0.1:9/fo', `webhooks/${body.endpointId}`],
     [eventId, `webhooks/${body.endpointId}?eventId=${eventId}`],
-    ['greenhouse', 'messages?agentId='],
+    ['greenhouse', 'agents/'],
   ]
   for (const [text, address] of links) {
     await find(page, text)

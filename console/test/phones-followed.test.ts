@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { assignAgent, createAgent } from '../../server/src/agents/agents.ts'
 import { until } from '../../server/test/support/until.ts'
 import { conversationsOf, type LedgerEntry } from '../src/pages/phones/ledger.ts'
-import { words } from '../src/words/words.ts'
+import * as say from '../src/words/en-phones.ts'
 import { browserTest, openPage } from './support/browser.ts'
 import { startHerald } from './support/herald.ts'
 
@@ -13,6 +13,7 @@ import { startHerald } from './support/herald.ts'
 const herald = await startHerald()
 const text = (content: string) => ({ type: 'MESSAGE', content })
 const stage = (page: Page) => page.getByRole('region', { name: 'The phone' })
+const conversation = (page: Page) => stage(page).getByLabel('Conversation')
 const list = (page: Page) => page.getByRole('region', { name: 'Phones' }).getByRole('link')
 
 async function openPhones(phone?: string) {
@@ -57,7 +58,7 @@ test('an unused phone keeps the agent that its person has begun to write to when
   await write.fill('Not sent yet')
   const smsFallback = { planParams: { sender: 'HERALD' }, smsMessagesPlan: [{ content: 'As an SMS.' }] }
   await herald.send(phone, text('Without RCS'), { smsFallback })
-  await stage(page).getByRole('link', { name: 'New from HERALD' }).waitFor()
+  await conversation(page).getByText('SMS: HERALD').waitFor({ state: 'attached' })
   assert.equal(await write.inputValue(), 'Not sent yet')
   assert.deepEqual(problems, [])
   await close()
@@ -74,8 +75,7 @@ test('a phone keeps its conversation and unsent text when another agent writes, 
   const write = page.getByLabel('Write a text')
   await write.fill('Not sent yet')
   await herald.send(phone, text('From the alerts'), { agentId: other.agentId })
-  const news = stage(page).getByRole('link', { name: 'New from Alerts' })
-  await news.waitFor()
+  await conversation(page).getByText('Alerts').waitFor({ state: 'attached' })
   await page.getByRole('log').getByText('From the greenhouse').waitFor()
   assert.equal(await write.inputValue(), 'Not sent yet')
 
@@ -95,9 +95,8 @@ test('a phone keeps its conversation and unsent text when another agent writes, 
     return (await page.getByRole('log').getByText('The next text').count()) === 1
   })
 
-  await news.click()
+  await conversation(page).selectOption({ label: 'Alerts' })
   await page.getByRole('log').getByText('From the alerts').waitFor()
-  await news.waitFor({ state: 'detached' })
   assert.deepEqual(problems, [])
   await close()
 })
@@ -117,7 +116,7 @@ test('a phone draws a message that is delivered after its expiry', () => {
 })
 
 test('a text in Hebrew has its own direction on the phone, and none within a sentence', browserTest, async () => {
-  assert.equal(words.phones.onPhone.wrote('שלום 5'), 'Text “\u2068שלום 5\u2069”')
+  assert.equal(say.onPhone.wrote('שלום 5'), 'Text “\u2068שלום 5\u2069”')
   const phone = '+48500721601'
   await herald.send(phone, text('שלום Herald'))
   const { page, problems, close } = await openPhones(phone)
@@ -155,7 +154,7 @@ test('a phone that another person takes offline is drawn as offline', browserTes
   const phone = '+48500721401'
   const { page, problems, close } = await openPhones(phone)
   await herald.simulator.ask(`phones/${phone}/offline`, {})
-  await page.getByText('Offline: it gets nothing until it is online again.').waitFor()
+  await page.getByText('Offline: it gets nothing.').waitFor()
   await stage(page).getByRole('button', { name: 'Go online' }).waitFor()
   assert.deepEqual(problems, [])
   await close()

@@ -142,7 +142,7 @@ test('a phone with a long conversation says that older messages are not shown', 
   assert.equal(await admin.page.getByRole('log').getByText('The first message.').count(), 0)
   const stage = admin.page.getByRole('region', { name: 'The phone' })
   await stage.getByText('Older messages are not shown here.').waitFor()
-  await stage.getByRole('link', { name: 'All messages' }).click()
+  await admin.page.getByRole('link', { name: 'All messages' }).click()
   await admin.page.waitForURL(/messages\?recipient=/)
 
   const viewer = await openPhone({ role: 'viewer', phone })

@@ -141,7 +141,7 @@ test('a phone that is offline gets its messages when it is online again', browse
   const phone = newPhone()
   const { page, problems, close } = await openPhones({ phone })
   await tool(page, 'Go offline').click()
-  await page.getByText('Offline: it gets nothing until it is online again.').waitFor()
+  await page.getByText('Offline: it gets nothing.').waitFor()
   await herald.send(phone, CARD)
   await page.getByText('Offline: 1 message waits.').waitFor()
   assert.equal(await drawn(page).getByText('Your order is on its way').count(), 0)

@@ -35,19 +35,26 @@ select id as "tokenId", name, role, account_ids as "accountIds", expires_at as "
 -- Writes the status of this process. (server/src/health/node-status.ts)
 prepare "write-node-status" as
 with gone as (
-  select node_id from node_status where seen_at < now() - interval '1 minute' and node_id <> $1 for update skip locked
+  select node_id from node_status where seen_at < now() - interval '15 minutes' and node_id <> $1 for update skip locked
 ), deleted as (
   delete from node_status where node_id = any (array(select node_id from gone))
 )
 insert into node_status (node_id, host, pid, roles, version, started_at, seen_at, figures)
 values ($1, $2, $3, $4, $5, $6, clock_timestamp(), $7)
 on conflict (node_id) do update set seen_at = excluded.seen_at, figures = excluded.figures
-returning clock_timestamp() as now;
+returning clock_timestamp() as now, (select connected from count_standbys()) as standbys;
 
 -- Reads the status of all processes. (server/src/health/node-status.ts)
 prepare "read-nodes" as
 select node_id as "nodeId", host, pid, roles, version, started_at as "startedAt", seen_at as "seenAt", figures
-from node_status where seen_at >= now() - interval '1 minute' order by host, started_at, node_id;
+from node_status where seen_at >= now() - interval '15 minutes' order by host, started_at, node_id;
+
+-- Reads which standbys the database has. (server/src/health/standbys.ts)
+prepare "read-standbys" as
+select connected, synchronous,
+  case when current_setting('synchronous_commit') in ('local', 'off') then '' else current_setting('synchronous_standby_names') end as names,
+(select count(*)::integer from pg_replication_slots where slot_type = 'physical' and not temporary and not active) as "inactiveSlots"
+from count_standbys();
 
 -- Reads how many messages are due, and since when. (server/src/health/backlog.ts)
 prepare "read-queue" as

@@ -27,6 +27,7 @@ import * as router from '../src/events/router.ts'
 import * as start from '../src/events/start.ts'
 import * as backlog from '../src/health/backlog.ts'
 import * as nodeStatus from '../src/health/node-status.ts'
+import * as standbys from '../src/health/standbys.ts'
 import * as limits from '../src/http/limits-database.ts'
 import * as links from '../src/links/links.ts'
 import * as accept from '../src/messages/accept.ts'
@@ -217,6 +218,7 @@ const forConsole = () =>
     ['find-token-rights', 'people/tokens.ts', 'Reads what the tokens of streams may do.', tokens.FIND_TOKEN_RIGHTS],
     ['write-node-status', 'health/node-status.ts', 'Writes the status of this process.', nodeStatus.WRITE_NODE_STATUS],
     ['read-nodes', 'health/node-status.ts', 'Reads the status of all processes.', nodeStatus.READ_NODES],
+    ['read-standbys', 'health/standbys.ts', 'Reads which standbys the database has.', standbys.READ_STANDBYS],
     ['read-queue', 'health/backlog.ts', 'Reads how many messages are due, and since when.', backlog.READ_QUEUE],
     ['read-sms-queue', 'health/backlog.ts', 'Reads how many SMS are due, and since when.', backlog.READ_SMS_QUEUE],
     ['read-webhook-backlog', 'health/backlog.ts', 'Reads how many deliveries to endpoints are due.', backlog.READ_WEBHOOK_BACKLOG],

@@ -16,7 +16,7 @@ export function useAgents(isNeeded = true) {
   return { agents: value?.items, ...resource }
 }
 
-export const nameOf = ({ displayName, name }: Agent) => displayName ?? name
+export const nameOf = ({ displayName, name }: Pick<Agent, 'displayName' | 'name'>) => displayName ?? name
 
 /** The active agents. Agents of the billing type `basic` come last, since they can send only short texts. */
 export function sendingAgents(agents: Agent[]): Agent[] {

@@ -69,15 +69,20 @@ export async function ask<T>(path: string, { method = 'GET', body, headers, sign
 
 /** Throws if the body was cut off, or is not Herald's: a proxy may respond with a page of its own, even with the status 200. */
 async function resultOf<T>(response: Response): Promise<T> {
-  const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
-  const result: unknown = isJson ? await response.json() : undefined
-  if (response.ok) {
-    if (!isJson && response.status !== 204) throw new TypeError('the response is not JSON')
-    return result as T
-  }
+  if (!response.ok) throw await problemOf(response)
+  const { status } = response
+  if (!isJson(response) && status !== 204) throw new TypeError('the response is not JSON')
+  return (isJson(response) ? await response.json() : undefined) as T
+}
+
+const isJson = (response: Response) => response.headers.get('content-type')?.startsWith('application/json') === true
+
+/** What the response to a request that failed says. */
+export async function problemOf(response: Response): Promise<ApiProblem> {
+  const result: unknown = isJson(response) ? await response.json() : undefined
   if (response.status === 401) dispatchEvent(new Event(UNAUTHORIZED))
   const fallback = { code: `HTTP ${response.status}`, requestId: response.headers.get('x-request-id') ?? undefined }
-  throw new ApiProblem(response.status, { ...fallback, ...(result as object) } as { code: string })
+  return new ApiProblem(response.status, { ...fallback, ...(result as object) } as { code: string })
 }
 
 /** Reads all pages of a list. */

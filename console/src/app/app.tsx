@@ -1,10 +1,10 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { Loading } from '../kit/display.tsx'
 import { Problem } from '../kit/problem.tsx'
-import { forgetAll } from '../pages/send/draft.ts'
 import { SetUpPage } from '../pages/set-up.tsx'
 import { SignInPage } from '../pages/sign-in.tsx'
 import { ApiProblem, ask, askAll, UNAUTHORIZED } from './api.ts'
+import { forgetAllDrafts } from './drafts.ts'
 import type { Account, Session } from './session.tsx'
 import { Shell } from './shell.tsx'
 
@@ -28,8 +28,8 @@ const sessions = new BroadcastChannel('herald-session')
 
 export function App() {
   const [token, setToken] = useState(takeSetUpToken)
-  const [state, setState] = useState<State>({ is: 'loading' })
-  const load = () => void readState().then(setState)
+  const { state, reload, set } = useRead()
+  const load = () => void reload()
   const changed = () => {
     sessions.postMessage('changed')
     load()
@@ -46,16 +46,16 @@ export function App() {
     return () => removeEventListener('hashchange', takeAgain)
   }, [])
   const signedOut = () => {
-    forgetAll()
+    forgetAllDrafts()
     sessions.postMessage('signed-out')
     // At once, since the pages would go on to read what they may no longer see.
-    setState({ is: 'signed-out' })
+    set({ is: 'signed-out' })
   }
   useEffect(() => {
     if (token !== undefined) return
     load()
     sessions.onmessage = ({ data }) => {
-      if (data === 'signed-out') forgetAll()
+      if (data === 'signed-out') forgetAllDrafts()
       load()
     }
     // A wrong password also gets a 401: then the state stays the same.
@@ -78,8 +78,33 @@ export function App() {
     case 'signed-out':
       return <SignInPage onDone={changed} />
     case 'signed-in':
-      return <Shell key={state.session.personId} session={state.session} accounts={state.accounts} onSignedOut={signedOut} />
+      return (
+        <Shell
+          key={state.session.personId}
+          session={state.session}
+          accounts={state.accounts}
+          onAccountsChanged={reload}
+          onSignedOut={signedOut}
+        />
+      )
   }
+}
+
+/** Who is signed in. A read that a later one or `set` has overtaken is ignored: it may have begun before the person signed out. */
+function useRead() {
+  const [state, setState] = useState<State>({ is: 'loading' })
+  const last = useRef(0)
+  const set = (next: State) => {
+    last.current += 1
+    setState(next)
+  }
+  const reload = async () => {
+    last.current += 1
+    const mine = last.current
+    const read = await readState()
+    if (mine === last.current) setState(read)
+  }
+  return { state, reload, set }
 }
 
 async function readState(): Promise<State> {

@@ -11,7 +11,7 @@ const PENDING_MS = 1_000
 const STEADY_MS = 30_000
 
 /** Some changes emit no event, such as an accepted message, a failed attempt, or an attempt of a webhook. So they are polled. */
-type Pace = {
+export type Pace = {
   /** How often to read when nothing has changed for a long time. */
   restMs?: number
   /** How often to read just after a change. From then on, the waits grow to `restMs`. */

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { ButtonLink, Submit, TextField } from '../kit/controls.tsx'
 import { Dialog } from '../kit/dialog.tsx'
 import { Problem } from '../kit/problem.tsx'
-import { words } from '../words/words.ts'
+import * as say from '../words/en-sign-in.ts'
 import { ApiProblem, post, urlOf } from './api.ts'
 import type { Session } from './session.tsx'
 
@@ -51,26 +51,19 @@ function PasswordDialog({ session, onGiven, onClose }: { session: Session; onGiv
   if (!session.hasPassword) {
     const toProvider = (
       <ButtonLink kind="primary" href={urlOf('/oidc/confirm')}>
-        {words.password.toProvider}
+        {say.withOrganization}
       </ButtonLink>
     )
     return (
-      <Dialog title={words.password.title} onClose={onClose} actions={toProvider}>
-        <p>{words.password.atProvider}</p>
+      <Dialog title={say.confirmTitle} onClose={onClose} actions={toProvider}>
+        <p>{say.atProvider}</p>
       </Dialog>
     )
   }
   return (
-    <Dialog title={words.password.title} onClose={onClose} onSubmit={submit} actions={<Submit text={words.password.submit} />}>
-      <p>{words.password.why}</p>
-      <TextField
-        label={words.signIn.password}
-        type="password"
-        autocomplete="current-password"
-        required
-        value={password}
-        onInput={setPassword}
-      />
+    <Dialog title={say.confirmTitle} onClose={onClose} onSubmit={submit} actions={<Submit text={say.confirm} />}>
+      <p>{say.confirmWhy}</p>
+      <TextField label={say.password} type="password" autocomplete="current-password" required value={password} onInput={setPassword} />
       {problem && <Problem problem={problem} />}
     </Dialog>
   )

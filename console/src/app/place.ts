@@ -31,7 +31,7 @@ function decoded(part: string): string {
   }
 }
 
-type Target = { accountId?: number | undefined; path: string[]; query?: Record<string, string | undefined> }
+export type Target = { accountId?: number | undefined; path: string[]; query?: Record<string, string | undefined> }
 
 /** The address of a place. A filter that is empty is not part of it. */
 export function linkTo({ accountId, path, query = {} }: Target): string {
@@ -40,6 +40,10 @@ export function linkTo({ accountId, path, query = {} }: Target): string {
   const parts = [...(accountId === undefined ? [] : [String(accountId)]), ...path.map(encodeURIComponent)]
   return `#/${parts.join('/')}${search === '' ? '' : `?${search}`}`
 }
+
+/** The address of a place in the account that the person looks at. */
+export const linkHere = (path: string[], query: Target['query'] = {}) =>
+  linkTo({ accountId: placeOf(location.hash).accountId, path, query })
 
 export function go(target: Target): void {
   location.hash = linkTo(target)

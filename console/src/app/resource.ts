@@ -53,7 +53,7 @@ export function useResource<T>(path: string | undefined): Resource<T> {
 }
 
 /** Runs the function. A start during a run makes one more run after it. */
-function oneAtATime(run: () => Promise<void>): [start: () => void, stop: () => void] {
+export function oneAtATime(run: () => Promise<void>): [start: () => void, stop: () => void] {
   let [isRunning, isWanted] = [false, false]
   async function start(): Promise<void> {
     isWanted = true

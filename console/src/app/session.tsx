@@ -8,6 +8,7 @@ export type Role = 'viewer' | 'admin' | 'operator'
 export type Module = 'rcs' | 'sms'
 
 export type Session = {
+  sessionId: string
   personId: number
   email: string
   name: string
@@ -30,10 +31,14 @@ export function whyNotSend({ role, suspendedAt, modules }: Account): string | un
 export type Frame = {
   session: Session
   account: Account
+  /** All accounts of the person. */
+  accounts: Account[]
   live: LiveState
   /** Calls the function for what happens in the account, until the returned function is called. */
   listen: (listener: (event: LiveEvent) => void) => () => void
   withPassword: WithPassword
+  /** Reads the accounts again after one was created or changed. */
+  accountsChanged: () => Promise<void>
 }
 
 export const FrameContext = createContext<Frame | undefined>(undefined)

@@ -2,7 +2,10 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useErrorBoundary, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Button } from '../kit/controls.tsx'
 import { Empty, Loading } from '../kit/display.tsx'
+import { FirstAccount } from '../pages/accounts/first-account.tsx'
 import { pageAt } from '../pages/pages.ts'
+import * as frameWords from '../words/en-frame.ts'
+import * as kitWords from '../words/en-kit.ts'
 import { words } from '../words/words.ts'
 import { ApiProblem, ask } from './api.ts'
 import { followAccount, type LiveEvent, type LiveState } from './live.ts'
@@ -13,10 +16,10 @@ import { type Account, FrameContext, type Session } from './session.tsx'
 import { SideBar } from './side-bar.tsx'
 import { SignOut, TopBar } from './top-bar.tsx'
 
-type Props = { session: Session; accounts: Account[]; onSignedOut: () => void }
+type Props = { session: Session; accounts: Account[]; onAccountsChanged: () => Promise<void>; onSignedOut: () => void }
 
 /** The frame of all pages: which account, which page, and whether it is live. */
-export function Shell({ session, accounts, onSignedOut }: Props) {
+export function Shell({ session, accounts, onAccountsChanged, onSignedOut }: Props) {
   const place = usePlace()
   const account = accounts.find(({ accountId }) => accountId === place.accountId)
   const [first] = accounts
@@ -34,8 +37,8 @@ export function Shell({ session, accounts, onSignedOut }: Props) {
   if (first === undefined) {
     return (
       <main>
-        <Empty icon="building-2" title={words.frame.noAccount} isPage>
-          <p>{session.isOperator ? words.frame.noAccountYet : words.frame.noAccountHint}</p>
+        <Empty icon="building-2" title={frameWords.noAccount} isPage>
+          {session.isOperator ? <FirstAccount onCreated={onAccountsChanged} /> : <p>{frameWords.noAccountHint}</p>}
           <SignOut onSignOut={signOut} />
         </Empty>
       </main>
@@ -50,18 +53,25 @@ export function Shell({ session, accounts, onSignedOut }: Props) {
       </main>
     )
   }
-  return <AccountShell key={account.accountId} session={session} account={account} accounts={accounts} place={place} onSignOut={signOut} />
+  return (
+    <AccountShell
+      key={account.accountId}
+      {...{ session, account, accounts, place }}
+      onAccountsChanged={onAccountsChanged}
+      onSignOut={signOut}
+    />
+  )
 }
 
-type AccountProps = { session: Session; account: Account; accounts: Account[]; place: Place; onSignOut: () => Promise<void> }
+type AccountProps = Omit<Props, 'onSignedOut'> & { account: Account; place: Place; onSignOut: () => Promise<void> }
 
-function AccountShell({ session, account, accounts, place, onSignOut }: AccountProps) {
+function AccountShell({ session, account, accounts, place, onAccountsChanged, onSignOut }: AccountProps) {
   const { live, listen } = useLive(account.accountId, session.personId)
   const { withPassword, dialog } = usePassword(session)
-  const frame = { session, account, live, listen, withPassword }
-  const page = pageAt(place)
+  const frame = { session, account, accounts, live, listen, withPassword, accountsChanged: onAccountsChanged }
+  const page = pageAt(place, account.role)
   const main = useRef<HTMLElement>(null)
-  const title = page?.title
+  const title = page && words.pages[page.name]
   useEffect(() => {
     document.title = title === undefined ? 'Herald' : `${title} · ${account.name} · Herald`
     return () => {
@@ -79,14 +89,14 @@ function AccountShell({ session, account, accounts, place, onSignOut }: AccountP
       <div class="shell">
         {/* biome-ignore lint/a11y/useValidAnchor: it leads to an element, as skip links do, but the address is the place. */}
         <a class="skip" href="#main" onClick={skip}>
-          {words.frame.skip}
+          {frameWords.skip}
         </a>
         <SideBar accounts={accounts} current={page?.name} />
         <div class="page">
           <TopBar onSignOut={onSignOut} />
           {/* Narrow pages do not show the side bar, which says so, too. */}
           <p class="lost tone-bad" role="status">
-            {live === 'lost' && words.frame.lost}
+            {live === 'lost' && frameWords.liveStates.lost}
           </p>
           <main id="main" ref={main} tabIndex={-1}>
             {page === undefined ? (
@@ -98,7 +108,7 @@ function AccountShell({ session, account, accounts, place, onSignOut }: AccountP
             )}
           </main>
         </div>
-        <Palette accounts={accounts} onSignOut={onSignOut} />
+        <Palette onSignOut={onSignOut} />
         {dialog}
       </div>
     </FrameContext.Provider>
@@ -115,9 +125,9 @@ function Guarded({ at, children }: { at: string; children: ComponentChildren }) 
   })
   if (error === undefined) return children
   return (
-    <Empty icon="circle-x" title={words.frame.broken} isPage>
-      <p>{words.frame.brokenHint}</p>
-      <Button onClick={reset}>{words.kit.retry}</Button>
+    <Empty icon="circle-x" title={frameWords.broken} isPage>
+      <p>{frameWords.brokenHint}</p>
+      <Button onClick={reset}>{kitWords.retry}</Button>
     </Empty>
   )
 }
@@ -133,9 +143,9 @@ function useKeptFocus(main: RefObject<HTMLElement | null>, place: string): void 
 
 function NoPage({ accountId }: { accountId: number }) {
   return (
-    <Empty icon="compass" title={words.frame.noPage} isPage>
-      <p>{words.frame.noPageHint}</p>
-      <a href={linkTo({ accountId, path: [] })}>{words.frame.toOverview}</a>
+    <Empty icon="compass" title={frameWords.noPage} isPage>
+      <p>{frameWords.noPageHint}</p>
+      <a href={linkTo({ accountId, path: [] })}>{frameWords.toOverview}</a>
     </Empty>
   )
 }

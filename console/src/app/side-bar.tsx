@@ -1,12 +1,13 @@
 import type { TargetedEvent, TargetedMouseEvent } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from '../kit/icon.tsx'
-import { Logo } from '../kit/logo.tsx'
-import { PAGES } from '../pages/pages.ts'
+import { useStreamedTroubles } from '../pages/health/use-health.ts'
+import { hasPage, PAGES } from '../pages/pages.ts'
 import { type Endpoint, isFailing, type Page } from '../pages/webhooks/endpoints.ts'
+import * as say from '../words/en-frame.ts'
 import { words } from '../words/words.ts'
 import { usePolled } from './fresh.ts'
-import { go, linkTo } from './place.ts'
+import { go, linkHere } from './place.ts'
 import { useResource } from './resource.ts'
 import { type Account, useFrame } from './session.tsx'
 
@@ -19,29 +20,26 @@ function closeAfterLink({ target, currentTarget }: TargetedMouseEvent<HTMLElemen
 
 export function SideBar({ accounts, current }: { accounts: Account[]; current: string | undefined }) {
   const { account, live } = useFrame()
-  const { accountId } = account
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: a key on a link clicks it, too.
     <aside id="side" class="side" popover="auto" onClick={closeAfterLink}>
-      <a class="brand" href={linkTo({ accountId, path: [] })}>
-        <Logo size={26} /> Herald
+      <a class="brand" href={linkHere([])}>
+        Herald
       </a>
       <AccountSwitch accounts={accounts} />
-      <nav aria-label={words.frame.pages}>
+      <nav aria-label={say.pages}>
         {GROUPS.map((group) => {
-          const pages = PAGES.filter((page) => page.group === group)
+          const pages = PAGES.filter((page) => page.group === group && hasPage(page, account.role) && page.isInNavigation !== false)
           if (pages.length === 0) return null
           return (
             <section>
-              {group && <h2>{words.frame.groups[group]}</h2>}
-              {pages.map(({ name, title, icon }) => (
-                <a
-                  href={linkTo({ accountId, path: name === 'overview' ? [] : [name] })}
-                  {...(name === current && { 'aria-current': 'page' as const })}
-                >
+              {group && <h2>{say.groups[group]}</h2>}
+              {pages.map(({ name, icon }) => (
+                <a href={linkHere(name === 'overview' ? [] : [name])} {...(name === current && { 'aria-current': 'page' as const })}>
                   <Icon name={icon} size={17} />
-                  {title}
+                  {words.pages[name]}
                   {name === 'webhooks' && <FailingEndpoints />}
+                  {name === 'health' && <HealthTroubles />}
                 </a>
               ))}
             </section>
@@ -49,8 +47,8 @@ export function SideBar({ accounts, current }: { accounts: Account[]; current: s
         })}
       </nav>
       <footer>
-        <span class={`pulse is-${live}`} aria-hidden="true" /> <span role="status">{words.frame[live]}</span>
-        <a href="docs/admin">{words.frame.api}</a>
+        <span class={`pulse is-${live}`} aria-hidden="true" /> <span role="status">{say.liveStates[live]}</span>
+        <a href="docs/admin">{say.api}</a>
       </footer>
     </aside>
   )
@@ -62,11 +60,21 @@ function FailingEndpoints() {
   const endpoints = useResource<Page<Endpoint>>(`/accounts/${account.accountId}/webhook-endpoints?limit=200`)
   usePolled(endpoints.reload)
   const failing = endpoints.value?.items.filter(isFailing).length ?? 0
-  if (failing === 0) return null
+  return <Badge count={failing} label={say.failingEndpoints(failing)} />
+}
+
+/** How many things are wrong with Herald as a whole. Operators see it on every page. */
+function HealthTroubles() {
+  const wrong = useStreamedTroubles().filter(({ tone }) => tone === 'bad').length
+  return <Badge count={wrong} label={words.health.badge(wrong)} />
+}
+
+function Badge({ count, label }: { count: number; label: string }) {
+  if (count === 0) return null
   return (
     <em class="is-bad">
-      <span aria-hidden="true">{words.number(failing)}</span>
-      <span class="sr">{words.frame.failing(failing)}</span>
+      <span aria-hidden="true">{words.number(count)}</span>
+      <span class="sr">{label}</span>
     </em>
   )
 }
@@ -93,10 +101,10 @@ function AccountSwitch({ accounts }: { accounts: Account[] }) {
       </span>
       <span>
         <b>{name}</b>
-        <small>{suspendedAt === undefined ? words.frame.accountNote(accountId, modules.join(', ')) : words.frame.suspended}</small>
+        <small>{suspendedAt === undefined ? say.accountNote(accountId, modules.join(', ')) : say.suspended}</small>
       </span>
       <Icon name="chevrons-up-down" size={14} />
-      <select ref={select} aria-label={words.frame.account} value={String(accountId)} onChange={change}>
+      <select ref={select} aria-label={say.account} value={String(accountId)} onChange={change}>
         {accounts.map((each) => (
           <option value={String(each.accountId)}>
             {each.name} ({each.accountId})

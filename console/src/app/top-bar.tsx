@@ -1,37 +1,39 @@
-import { useState } from 'preact/hooks'
-import { Button } from '../kit/controls.tsx'
+import { useRef, useState } from 'preact/hooks'
+import { Button, ButtonLink } from '../kit/controls.tsx'
 import { Icon } from '../kit/icon.tsx'
 import { Problem, sentenceOf } from '../kit/problem.tsx'
+import * as frameWords from '../words/en-frame.ts'
+import * as kitWords from '../words/en-kit.ts'
+import * as paletteWords from '../words/en-palette.ts'
 import { words } from '../words/words.ts'
 import type { ApiProblem } from './api.ts'
 import { useCarriers } from './carriers.ts'
 import { openPalette } from './palette.tsx'
+import { linkHere } from './place.ts'
 import { useFrame } from './session.tsx'
 
 export function TopBar({ onSignOut }: { onSignOut: () => Promise<void> }) {
   const { session } = useFrame()
-  const initials = session.name
-    .split(/\s+/)
-    .map((part) => part.slice(0, 1))
-    .slice(0, 2)
-    .join('')
-    .toUpperCase()
+  const menu = useRef<HTMLDivElement>(null)
   return (
     <header class="top">
-      <button type="button" class="menu-button" popovertarget="side" aria-label={words.frame.menu}>
+      <button type="button" class="menu-button" popovertarget="side" aria-label={frameWords.menu}>
         <Icon name="menu" size={20} />
       </button>
       <button type="button" class="palette-button" onClick={openPalette}>
-        <Icon name="search" size={15} /> <span>{words.palette.open}</span>
+        <Icon name="search" size={15} /> <span>{paletteWords.open}</span>
         <kbd>Ctrl K</kbd>
       </button>
       <Network />
-      <button type="button" class="avatar me" popovertarget="me" data-initials={initials}>
-        <span class="sr">{words.frame.signedInAs(session.name)}</span>
+      <button type="button" class="avatar me" popovertarget="me" data-initials={session.name.slice(0, 1).toUpperCase()}>
+        <span class="sr">{frameWords.signedInAs(session.name)}</span>
       </button>
-      <div id="me" popover="auto" class="card me-menu">
+      <div ref={menu} id="me" popover="auto" class="card me-menu">
         <b>{session.name}</b>
         <small>{session.email}</small>
+        <ButtonLink icon="user-round" href={linkHere(['me'])} onClick={() => menu.current?.hidePopover()}>
+          {words.pages.me}
+        </ButtonLink>
         <SignOut onSignOut={onSignOut} />
       </div>
     </header>
@@ -44,7 +46,7 @@ export function SignOut({ onSignOut }: { onSignOut: () => Promise<void> }) {
   return (
     <>
       <Button icon="log-out" onClick={() => void signOut()}>
-        {words.frame.signOut}
+        {frameWords.signOut}
       </Button>
       {problem && <Problem problem={problem} />}
     </>
@@ -57,7 +59,7 @@ function Network() {
   if (carriers === undefined && problem !== undefined) {
     return (
       <button type="button" class="net tone-bad" title={sentenceOf(problem)} onClick={reload}>
-        <Icon name="refresh-cw" size={15} /> {words.frame.network.unknown} <span class="sr">{words.kit.retry}</span>
+        <Icon name="refresh-cw" size={15} /> {frameWords.network.unknown} <span class="sr">{kitWords.retry}</span>
       </button>
     )
   }
@@ -67,7 +69,7 @@ function Network() {
   const kind = simulated === 0 ? 'real' : simulated === carriers.length ? 'simulated' : 'both'
   return (
     <span class={`net ${kind === 'simulated' ? 'tone-warn' : 'tone-good'}`}>
-      <Icon name="radio-tower" size={15} /> {words.frame.network[kind]}
+      <Icon name="radio-tower" size={15} /> {frameWords.network[kind]}
     </span>
   )
 }

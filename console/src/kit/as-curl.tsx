@@ -1,23 +1,26 @@
-import { useState } from 'preact/hooks'
 import type { Account } from '../app/session.tsx'
-import { words } from '../words/words.ts'
-import { CodeBlock } from './code-block.tsx'
-import { Button } from './controls.tsx'
-import { Dialog } from './dialog.tsx'
+import * as say from '../words/en-kit.ts'
+import { CodeButton } from './code-button.tsx'
 
-/** A request to the API for callers. `path`: below /v1, such as `messages?status=FAILED`. */
-type Call = { path: string; body?: unknown; headers?: Record<string, string> }
+/**
+ * A request to the API for callers. `path`: below /v1, such as `messages?status=FAILED`. `isAdmin`: to the admin API instead, so the path is below
+ * /admin/v1. `credentials`: those of a key or a token, if they are known.
+ */
+type Call = { path: string; body?: unknown; headers?: Record<string, string>; isAdmin?: boolean; credentials?: string }
 
 /** Quotes a text for a shell. A single quote would end it, so it stands outside the quotes. */
 export const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 /** The command for a request: a POST if it has a body. */
-export function curlOf({ path, body, headers = {} }: Call, base: string): string {
+export function curlOf(
+  { path, body, headers = {}, isAdmin = false, credentials = isAdmin ? 'ho_…' : 'hk_…:hs_…' }: Call,
+  base: string,
+): string {
   return [
-    `curl -H 'Authorization: Bearer hk_…:hs_…'`,
+    `curl -H 'Authorization: Bearer ${credentials}'`,
     ...Object.entries(headers).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
     ...(body === undefined ? [] : [`-H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`]),
-    quoted(new URL(`v1/${path}`, base).href),
+    quoted(new URL(`${isAdmin ? 'admin/v1' : 'v1'}/${path}`, base).href),
   ].join(' ')
 }
 
@@ -26,18 +29,12 @@ export const ownCursor = ({ role }: Account, cursor: string | null) => (role ===
 
 /** Shows the API call that returns or does the same as the page. */
 export function AsCurl(call: Call) {
-  const [isOpen, setOpen] = useState(false)
   return (
-    <>
-      <Button icon="code" onClick={() => setOpen(true)}>
-        {words.kit.asCurl}
-      </Button>
-      {isOpen && (
-        <Dialog title={words.kit.curlTitle} onClose={() => setOpen(false)}>
-          <CodeBlock text={curlOf(call, document.baseURI)} label={words.kit.curlTitle} />
-          <p class="note">{words.kit.curlHint}</p>
-        </Dialog>
-      )}
-    </>
+    <CodeButton
+      text={say.asCurl}
+      title={say.curlTitle}
+      code={() => curlOf(call, document.baseURI)}
+      hint={call.isAdmin ? say.adminCurlHint : say.curlHint}
+    />
   )
 }

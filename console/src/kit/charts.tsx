@@ -1,7 +1,14 @@
+import { useState } from 'preact/hooks'
+import * as say from '../words/en-kit.ts'
 import { words } from '../words/words.ts'
 import type { Tone } from './display.tsx'
 
-type Series = { name: string; tone: Tone; values: number[] }
+/** `isWide`: narrow pages have no room for the column. */
+type Column = { name: string; values: number[]; isWide?: boolean }
+type Series = Column & { tone: Tone }
+
+/** `more`: what only the table has. */
+type LinesProps = { series: Series[]; labels: string[]; title: string; more?: Column[] }
 
 const WIDTH = 760
 const HEIGHT = 260
@@ -10,11 +17,14 @@ const RIGHT = 12
 const TOP = 8
 const BOTTOM = 22
 const MAX_LABELS = 8
+/** A longer table is drawn when it is opened: with a year of hours, it has 70,000 cells. */
+const MAX_CLOSED_ROWS = 200
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact' })
 
 /** Lines over time. The table below has the same numbers, for people who can't see the lines. */
-export function Lines({ series, labels, title }: { series: Series[]; labels: string[]; title: string }) {
+export function Lines({ series, labels, title, more = [] }: LinesProps) {
+  const [isOpen, setOpen] = useState(false)
   const top = niceTop(Math.max(...series.flatMap(({ values }) => values)))
   const x = (index: number) => LEFT + (labels.length < 2 ? 0 : (index / (labels.length - 1)) * (WIDTH - LEFT - RIGHT))
   const y = (value: number) => TOP + (1 - value / top) * (HEIGHT - BOTTOM - TOP)
@@ -30,14 +40,18 @@ export function Lines({ series, labels, title }: { series: Series[]; labels: str
             </text>
           </g>
         ))}
-        {series.map(
-          ({ tone, values }) =>
-            values.length > 0 && (
+        {series.map(({ tone, values }) =>
+          // A line of one point would not be seen.
+          values.length === 1 ? (
+            <circle class={`chart-line tone-${tone}`} cx={x(0)} cy={y(values[0] ?? 0)} r="4" />
+          ) : (
+            values.length > 1 && (
               <path
                 class={`chart-line tone-${tone}`}
                 d={`M${values.map((value, index) => `${x(index).toFixed(1)} ${y(value).toFixed(1)}`).join('L')}`}
               />
-            ),
+            )
+          ),
         )}
         {labels.map((label, index) =>
           index % every === 0 ? (
@@ -54,23 +68,23 @@ export function Lines({ series, labels, title }: { series: Series[]; labels: str
           </span>
         ))}
       </figcaption>
-      <details>
-        <summary>{words.kit.asTable}</summary>
-        <DataTable series={series} labels={labels} title={title} />
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>{say.asTable}</summary>
+        {(isOpen || labels.length <= MAX_CLOSED_ROWS) && <DataTable columns={[...series, ...more]} labels={labels} title={title} />}
       </details>
     </figure>
   )
 }
 
-function DataTable({ series, labels, title }: { series: Series[]; labels: string[]; title: string }) {
+function DataTable({ columns, labels, title }: { columns: Column[]; labels: string[]; title: string }) {
   return (
     <table>
       <caption class="sr">{title}</caption>
       <thead>
         <tr>
-          <th scope="col">{words.kit.time}</th>
-          {series.map(({ name }) => (
-            <th scope="col" class="num">
+          <th scope="col">{say.time}</th>
+          {columns.map(({ name, isWide }) => (
+            <th scope="col" class={isWide ? 'num is-wide' : 'num'}>
               {name}
             </th>
           ))}
@@ -80,8 +94,8 @@ function DataTable({ series, labels, title }: { series: Series[]; labels: string
         {labels.map((label, index) => (
           <tr>
             <th scope="row">{label}</th>
-            {series.map(({ values }) => (
-              <td class="num">{words.number(values[index] ?? 0)}</td>
+            {columns.map(({ values, isWide }) => (
+              <td class={isWide ? 'num is-wide' : 'num'}>{words.number(values[index] ?? 0)}</td>
             ))}
           </tr>
         ))}
@@ -93,14 +107,16 @@ function DataTable({ series, labels, title }: { series: Series[]; labels: string
 /** The steps, each with its share of the first one. */
 export function Funnel({ steps }: { steps: { name: string; value: number; tone: Tone }[] }) {
   const first = steps[0]?.value ?? 0
+  // A range may have the delivery of a message that was accepted before it.
+  const shareOf = (value: number) => (first === 0 ? 0 : Math.min(1, value / first))
   return (
     <ol class="funnel">
       {steps.map(({ name, value, tone }) => (
         <li class={`tone-${tone}`}>
           <span>{name}</span>
           <b>{words.number(value)}</b>
-          <i style={{ width: `${first === 0 ? 0 : (value / first) * 100}%` }} />
-          <small>{first === 0 ? '' : words.share(value / first)}</small>
+          <i style={{ width: `${shareOf(value) * 100}%` }} />
+          <small>{first === 0 ? '' : words.share(shareOf(value))}</small>
         </li>
       ))}
     </ol>

@@ -1,4 +1,4 @@
-import { words } from '../words/words.ts'
+import * as say from '../words/en-kit.ts'
 import { Button, useCopy } from './controls.tsx'
 import './dialog.css'
 
@@ -8,7 +8,7 @@ export function CodeBlock({ text, label }: { text: string; label: string }) {
   return (
     <div class="code-block">
       <Button icon={isCopied ? 'check' : 'copy'} kind="quiet" onClick={copy}>
-        {said || words.kit.copy}
+        {said || say.copy}
       </Button>
       {/* Beside the button: within it, it would take the button's name away. */}
       <span class="sr" role="status">

@@ -1,6 +1,6 @@
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { words } from '../words/words.ts'
+import * as say from '../words/en-kit.ts'
 import { Icon, type IconName } from './icon.tsx'
 
 type ButtonProps = {
@@ -31,12 +31,12 @@ export function Submit({ text, icon }: { text: string; icon?: IconName }) {
   )
 }
 
-type LinkProps = Pick<ButtonProps, 'icon' | 'kind' | 'children'> & { href: string; download?: boolean }
+type LinkProps = Pick<ButtonProps, 'icon' | 'kind' | 'children'> & { href: string; download?: boolean; onClick?: () => void }
 
 /** A link that looks like a button. `download`: it leads to a file. */
-export function ButtonLink({ href, icon, kind = 'plain', download = false, children }: LinkProps) {
+export function ButtonLink({ href, icon, kind = 'plain', download = false, onClick, children }: LinkProps) {
   return (
-    <a class={`button ${kind}`} href={href} {...(download && { download: '' })}>
+    <a class={`button ${kind}`} href={href} {...(download && { download: '' })} {...(onClick && { onClick })}>
       {icon && <Icon name={icon} size={15} />}
       {children}
     </a>
@@ -54,25 +54,19 @@ export function useCopy(text: string): { isCopied: boolean; said: string; copy: 
       // Absent on a page that came by http from another machine.
       await navigator.clipboard.writeText(text)
     } catch {
-      return setSaid(words.kit.notCopied)
+      return setSaid(say.notCopied)
     }
-    setSaid(words.kit.copied)
+    setSaid(say.copied)
     timer.current = setTimeout(() => setSaid(''), 1_000)
   }
-  return { isCopied: said === words.kit.copied, said, copy: () => void copy() }
+  return { isCopied: said === say.copied, said, copy: () => void copy() }
 }
 
 /** Copies its text. For a second it says that it did. `isIcon`: the text itself stands beside it, or has no space. */
 export function Copy({ text, label, isIcon = false }: { text: string; label?: string; isIcon?: boolean }) {
   const { isCopied, said, copy } = useCopy(text)
   return (
-    <button
-      type="button"
-      class={isIcon ? 'copy is-icon' : 'copy'}
-      title={words.kit.copy}
-      aria-label={words.kit.copyText(label ?? text)}
-      onClick={copy}
-    >
+    <button type="button" class={isIcon ? 'copy is-icon' : 'copy'} title={say.copy} aria-label={say.copyText(label ?? text)} onClick={copy}>
       {!isIcon && <code>{label ?? text}</code>}
       <Icon name={isCopied ? 'check' : 'copy'} size={12} />
       <span class={isCopied ? 'sr' : ''} role="status">
@@ -109,7 +103,7 @@ type TextProps = {
   onInput: (value: string) => void
   hint?: ComponentChildren
   problem?: string | undefined
-  type?: 'text' | 'email' | 'password'
+  type?: 'text' | 'email' | 'password' | 'date' | 'datetime-local'
   autocomplete?: string
   placeholder?: string
   required?: boolean
@@ -169,6 +163,7 @@ export function Select<T extends string>({
   options,
   onChange,
   hint,
+  problem,
   required = false,
 }: {
   label: string
@@ -176,16 +171,18 @@ export function Select<T extends string>({
   options: Option<T>[]
   onChange: (value: T) => void
   hint?: ComponentChildren
+  problem?: string | undefined
   /** A form can't be sent with the option whose value is empty. */
   required?: boolean
 }) {
   return (
-    <Field label={label} hint={hint}>
+    <Field label={label} hint={hint} problem={problem}>
       {({ id, describedBy }) => (
         <select
           class="input"
           id={id}
           aria-describedby={describedBy}
+          aria-invalid={problem !== undefined}
           required={required}
           value={value}
           onChange={(event) => onChange(event.currentTarget.value as T)}

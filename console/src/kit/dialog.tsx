@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { words } from '../words/words.ts'
+import * as say from '../words/en-kit.ts'
 import { Button } from './controls.tsx'
 import './dialog.css'
 
@@ -43,13 +43,17 @@ export function Dialog({ title, onClose, children, actions, closing, closesOutsi
     if (isOpen.current) onClose()
   }
   const [isSending, setSending] = useState(false)
+  // The second click of a double click may come before the dialog is drawn as sending.
+  const isRunning = useRef(false)
   const submit = async (event: Event) => {
     event.preventDefault()
-    if (isSending) return
+    if (isRunning.current) return
+    isRunning.current = true
     setSending(true)
     try {
       await onSubmit?.()
     } finally {
+      isRunning.current = false
       setSending(false)
     }
   }
@@ -69,7 +73,7 @@ export function Dialog({ title, onClose, children, actions, closing, closesOutsi
         <div class="dialog-body">{children}</div>
         <div class="form-end">
           <Button isBusy={isSending} onClick={onClose}>
-            {closing ?? (actions === undefined ? words.kit.close : words.kit.cancel)}
+            {closing ?? (actions === undefined ? say.close : say.cancel)}
           </Button>
           {actions}
         </div>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import * as kitWords from '../words/en-kit.ts'
 import { dayOf, exactTimeOf } from '../words/numbers.ts'
-import { words } from '../words/words.ts'
 import { Icon, type IconName } from './icon.tsx'
 import type { Tone } from './tone.ts'
 
@@ -53,10 +53,22 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   )
 }
 
+/** Facts with their names. Those without a value are left out. */
+export function Facts({ facts }: { facts: [name: string, value: ComponentChildren][] }) {
+  const known = facts.filter(([, value]) => value !== undefined && value !== null)
+  return (
+    <dl class="facts">
+      {known.map(([name, value]) => (
+        <Fact name={name}>{value}</Fact>
+      ))}
+    </dl>
+  )
+}
+
 export function Loading() {
   return (
     <p class="loading" role="status">
-      <span class="spinner" aria-hidden="true" /> {words.kit.loading}
+      <span class="spinner" aria-hidden="true" /> {kitWords.loading}
     </p>
   )
 }
@@ -82,14 +94,20 @@ export function Ago({ at }: { at: string | Date }) {
   )
 }
 
+/** Each unit, and how many of it make the next one. */
+const UNITS = [
+  ['second', 60],
+  ['minute', 60],
+  ['hour', 24],
+  ['day', 7],
+] as const
+
 function relative(ms: number, date: Date): string {
-  const seconds = Math.round(ms / 1_000)
-  if (Math.abs(seconds) < 5) return words.kit.now
-  if (Math.abs(seconds) < 60) return RELATIVE.format(seconds, 'second')
-  const minutes = Math.round(seconds / 60)
-  if (Math.abs(minutes) < 60) return RELATIVE.format(minutes, 'minute')
-  const hours = Math.round(minutes / 60)
-  if (Math.abs(hours) < 24) return RELATIVE.format(hours, 'hour')
-  const days = Math.round(hours / 24)
-  return Math.abs(days) < 7 ? RELATIVE.format(days, 'day') : dayOf(date)
+  let value = Math.round(ms / 1_000)
+  if (Math.abs(value) < 5) return kitWords.now
+  for (const [unit, next] of UNITS) {
+    if (Math.abs(value) < next) return RELATIVE.format(value, unit)
+    value = Math.round(value / next)
+  }
+  return dayOf(date)
 }

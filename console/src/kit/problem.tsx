@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import type { ApiProblem } from '../app/api.ts'
+import * as say from '../words/en-kit.ts'
 import { words } from '../words/words.ts'
 import { Button, Copy } from './controls.tsx'
 import { Icon } from './icon.tsx'
@@ -15,13 +16,13 @@ export function Problem({ problem, onRetry, children }: Props) {
         <p>{sentenceOf(problem)}</p>
         {problem.requestId && (
           <p class="problem-id">
-            {words.kit.request} <Copy text={problem.requestId} />
+            {say.request} <Copy text={problem.requestId} />
           </p>
         )}
       </div>
       {onRetry && (
         <Button icon="refresh-cw" onClick={onRetry}>
-          {words.kit.retry}
+          {say.retry}
         </Button>
       )}
       {children}
@@ -37,7 +38,7 @@ export function sentenceOf({ status, code, details }: ApiProblem): string {
   const reasons = details.map(({ path, reason }) => (path === '' ? reason : `${path.slice(1)} ${reason}`)).join(' ')
   if (status === 0) return words.problems.NO_RESPONSE
   if (known !== undefined && WHOLE.has(code)) return details.find(({ path }) => path === '')?.reason ?? known
-  return [known, reasons].filter(Boolean).join(' ') || words.kit.failed(code)
+  return [known, reasons].filter(Boolean).join(' ') || say.failed(code)
 }
 
 /** What is wrong with one field of a form, by its path in the body. */

@@ -3,9 +3,8 @@ import { type ApiProblem, post } from '../app/api.ts'
 import { useResource } from '../app/resource.ts'
 import { Button, TextField } from '../kit/controls.tsx'
 import { Loading } from '../kit/display.tsx'
-import { Logo } from '../kit/logo.tsx'
 import { Problem, problemAt } from '../kit/problem.tsx'
-import { words } from '../words/words.ts'
+import * as say from '../words/en-sign-in.ts'
 
 /** Sets a person's password by a one-time link. The link that Herald prints at its start also creates that person: the first operator. */
 export function SetUpPage({ token, onDone }: { token: string; onDone: () => void }) {
@@ -16,8 +15,7 @@ export function SetUpPage({ token, onDone }: { token: string; onDone: () => void
   if (options.problem) {
     return (
       <main class="door">
-        <Logo size={44} />
-        <h1>{words.setUp.title}</h1>
+        <h1>{say.setUpTitle}</h1>
         <Problem problem={options.problem} onRetry={options.reload} />
       </main>
     )
@@ -36,15 +34,14 @@ export function SetUpPage({ token, onDone }: { token: string; onDone: () => void
   }
   return (
     <main class="door">
-      <Logo size={44} />
-      <h1>{words.setUp.title}</h1>
-      <p>{isFirst ? words.setUp.first : words.setUp.again}</p>
+      <h1>{say.setUpTitle}</h1>
+      <p>{isFirst ? say.first : say.again}</p>
       <form class="card" onSubmit={(event) => void submit(event)}>
         {isFirst && (
           <>
-            <TextField label={words.setUp.name} autocomplete="name" required value={given.name} onInput={(name) => set({ name })} />
+            <TextField label={say.yourName} autocomplete="name" required value={given.name} onInput={(name) => set({ name })} />
             <TextField
-              label={words.signIn.email}
+              label={say.email}
               type="email"
               autocomplete="username"
               required
@@ -55,21 +52,21 @@ export function SetUpPage({ token, onDone }: { token: string; onDone: () => void
           </>
         )}
         <TextField
-          label={words.setUp.password}
+          label={say.password}
           type="password"
           autocomplete="new-password"
           required
           minLength={12}
           value={given.password}
           onInput={(password) => set({ password })}
-          hint={words.setUp.passwordHint}
+          hint={say.passwordHint}
           problem={problemAt(problem, '/password')}
         />
         {problem && <Problem problem={problem} />}
         <Button kind="primary" type="submit" isBusy={isBusy}>
-          {words.setUp.submit}
+          {say.setPassword}
         </Button>
-        {problem?.code === 'RCS_LINK_GONE' && <Button onClick={onDone}>{words.setUp.toSignIn}</Button>}
+        {problem?.code === 'RCS_LINK_GONE' && <Button onClick={onDone}>{say.toSignIn}</Button>}
       </form>
     </main>
   )

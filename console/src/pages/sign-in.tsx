@@ -2,9 +2,8 @@ import { useState } from 'preact/hooks'
 import { type ApiProblem, post, urlOf } from '../app/api.ts'
 import { useResource } from '../app/resource.ts'
 import { Button, ButtonLink, TextField } from '../kit/controls.tsx'
-import { Logo } from '../kit/logo.tsx'
 import { Problem } from '../kit/problem.tsx'
-import { words } from '../words/words.ts'
+import * as say from '../words/en-sign-in.ts'
 
 export function SignInPage({ onDone }: { onDone: () => void }) {
   const [email, setEmail] = useState('')
@@ -21,25 +20,17 @@ export function SignInPage({ onDone }: { onDone: () => void }) {
   }
   return (
     <main class="door">
-      <Logo size={44} />
-      <h1>{words.signIn.title}</h1>
+      <h1>{say.signInTitle}</h1>
       <form class="card" onSubmit={(event) => void submit(event)}>
-        <TextField label={words.signIn.email} type="email" autocomplete="username" required value={email} onInput={setEmail} />
-        <TextField
-          label={words.signIn.password}
-          type="password"
-          autocomplete="current-password"
-          required
-          value={password}
-          onInput={setPassword}
-        />
+        <TextField label={say.email} type="email" autocomplete="username" required value={email} onInput={setEmail} />
+        <TextField label={say.password} type="password" autocomplete="current-password" required value={password} onInput={setPassword} />
         {problem && <Problem problem={problem} />}
         <Button kind="primary" type="submit" isBusy={isBusy}>
-          {words.signIn.submit}
+          {say.signIn}
         </Button>
-        {options.value?.methods.includes('oidc') && <ButtonLink href={urlOf('/oidc/start')}>{words.signIn.orWith}</ButtonLink>}
+        {options.value?.methods.includes('oidc') && <ButtonLink href={urlOf('/oidc/start')}>{say.withOrganization}</ButtonLink>}
       </form>
-      <p class="soft">{options.value?.isSetUp === false ? words.signIn.notSetUp : words.signIn.forgotten}</p>
+      <p class="soft">{options.value?.isSetUp === false ? say.notSetUp : say.forgotten}</p>
     </main>
   )
 }

@@ -1,15 +1,23 @@
 import { Icon } from '../kit/icon.tsx'
-import { words } from '../words/words.ts'
-import { ANDROID_ICONS, AndroidCard, AndroidHorizontalCard } from './android-card.tsx'
-import type { Drawn, DrawnButton, Entry, Sender } from './drawn.ts'
-import { Linked } from './media.tsx'
-import { Carousel, FileView, Logo, OwnerBubble, type ScreenProps, type Tap, TapButton, Thread, Verified } from './parts.tsx'
+import * as say from '../words/en-phone.ts'
+import type { Sender } from './drawn.ts'
+import { type BelowProps, Bubble, type CardProps, Entries, type Look } from './entries.tsx'
+import { Media } from './media.tsx'
+import { CardWords, Logo, type ScreenProps, StatusBar, TapButtons, Thread, Verified } from './parts.tsx'
+import { ANDROID } from './rendering.ts'
 
 export function Android({ sender, entries, onTap, isPreview }: ScreenProps) {
-  const last = entries.at(-1)
   return (
-    <div class="ph-screen an">
-      <StatusBar />
+    <div class="ph-screen an" style={{ '--agent': sender.color }}>
+      <StatusBar
+        phone="an"
+        time="9:30"
+        icons={[
+          ['wifi-solid', 15],
+          ['signal-solid', 15],
+          ['battery-solid', 15],
+        ]}
+      />
       <header class="an-bar">
         <Icon name="arrow-left" size={24} />
         <Logo sender={sender} />
@@ -20,15 +28,13 @@ export function Android({ sender, entries, onTap, isPreview }: ScreenProps) {
         <Icon name="phone" size={22} />
         <Icon name="ellipsis-vertical" size={22} />
       </header>
-      <Thread class="an-thread" label={words.phone.onAndroid} entries={entries} isPreview={isPreview}>
+      <Thread phone="an" label={say.onAndroid} entries={entries} isPreview={isPreview}>
         {!isPreview && sender.isVerified && <Banner sender={sender} />}
-        {entries.map((entry) => (
-          <EntryView key={entry.id} entry={entry} color={sender.color} isLast={entry === last} onTap={onTap} />
-        ))}
+        <Entries look={LOOK} entries={entries} onTap={onTap} />
       </Thread>
       <footer class="an-input" aria-hidden="true">
         <span>
-          <Icon name="circle-plus" size={22} /> {last?.from === 'sms' ? words.phone.writeSms : words.phone.writeRcs}
+          <Icon name="circle-plus" size={22} /> {entries.at(-1)?.from === 'sms' ? say.writeSms : say.writeRcs}
         </span>
         <i>
           <Icon name="audio-lines" size={20} />
@@ -39,27 +45,10 @@ export function Android({ sender, entries, onTap, isPreview }: ScreenProps) {
   )
 }
 
-function StatusBar() {
-  return (
-    <div class="an-status" aria-hidden="true">
-      <b>9:30</b>
-      <i />
-      <span>
-        <Icon name="wifi-solid" size={15} />
-        <Icon name="signal-solid" size={15} />
-        <Icon name="battery-solid" size={15} />
-      </span>
-    </div>
-  )
-}
-
 function Banner({ sender }: { sender: Sender }) {
   return (
     <div class="an-banner">
-      <div
-        class="an-hero"
-        style={{ background: `linear-gradient(120deg, ${sender.color}, color-mix(in oklab, ${sender.color} 55%, #fff))` }}
-      />
+      <div class="an-hero" />
       <Logo sender={sender} />
       <b>
         {sender.name} <Verified sender={sender} size={16} />
@@ -68,69 +57,41 @@ function Banner({ sender }: { sender: Sender }) {
   )
 }
 
-type EntryProps = { entry: Entry; color: string; isLast: boolean; onTap: ScreenProps['onTap'] }
-
-function EntryView({ entry, color, isLast, onTap }: EntryProps) {
-  if (entry.from === 'owner') {
-    return (
-      <div class="an-mine">
-        <OwnerBubble entry={entry} />
-        {entry.at && <small>{entry.at}</small>}
-      </div>
-    )
-  }
-  if (entry.from === 'sms') {
-    return (
-      <div class="an-theirs">
-        <p class="an-bubble">
-          <Linked text={entry.text} />
-        </p>
-        <small class="an-meta">{words.phone.smsAt(entry.at)}</small>
-      </div>
-    )
-  }
-  const tap = onTap && ((button: DrawnButton) => onTap(button, entry.id))
+/** Chips disappear with the next message. */
+function Below({ buttons, time, isLast, onTap }: BelowProps) {
   return (
-    <div class="an-theirs">
-      <DrawnView drawn={entry.drawn} color={color} onTap={tap} />
-      {entry.at && <small class="an-meta">{entry.at}</small>}
-      {/* Chips disappear with the next message. */}
-      {isLast && <Chips buttons={entry.drawn.chips} onTap={tap} />}
-    </div>
+    <>
+      {time}
+      {isLast && buttons.length > 0 && (
+        <div class="an-chips">
+          <TapButtons buttons={buttons} onTap={onTap} />
+        </div>
+      )}
+    </>
   )
 }
 
-function Chips({ buttons, onTap }: { buttons: DrawnButton[]; onTap: Tap }) {
-  if (buttons.length === 0) return null
+/** Only the cards of a carousel have a maximum height. */
+function AndroidCard({ card, side, width, onTap }: CardProps) {
+  const { mediaHeightDp, horizontalMediaDp, carouselWidthDp, carouselMaxHeightDp, carouselMaxLines } = ANDROID
+  const size = width && { width: `${carouselWidthDp[width]}px`, maxHeight: `${carouselMaxHeightDp[width]}px` }
+  const mediaSize = side ? { width: `${horizontalMediaDp}px` } : { height: `${mediaHeightDp[card.height]}px` }
+  const body = (
+    <>
+      <CardWords phone="an" card={card} maxLines={width ? carouselMaxLines : Number.POSITIVE_INFINITY} cut={say.cutHere} />
+      {card.buttons.length > 0 && (
+        <div class="an-buttons">
+          <TapButtons buttons={card.buttons} onTap={onTap} />
+        </div>
+      )}
+    </>
+  )
   return (
-    <div class="an-chips">
-      {buttons.map((button) => (
-        <TapButton key={button.key} button={button} icon={ANDROID_ICONS[button.kind]} onTap={onTap} />
-      ))}
-    </div>
+    <article class={`an-card ${side ? 'an-horizontal' : ''} ${side === 'RIGHT' ? 'an-right' : ''}`} style={size ?? {}}>
+      {card.media && <Media media={card.media} style={mediaSize} />}
+      {side ? <div>{body}</div> : body}
+    </article>
   )
 }
 
-function DrawnView({ drawn, color, onTap }: { drawn: Drawn; color: string; onTap: Tap }) {
-  switch (drawn.is) {
-    case 'text':
-      return (
-        <p class="an-bubble">
-          <Linked text={drawn.text} />
-        </p>
-      )
-    case 'file':
-      return <FileView file={drawn.file} bubble="an-bubble" />
-    case 'card':
-      if (drawn.side !== undefined) return <AndroidHorizontalCard card={drawn.card} side={drawn.side} color={color} onTap={onTap} />
-      return <AndroidCard card={drawn.card} color={color} onTap={onTap} />
-    case 'carousel':
-      return (
-        <Carousel class="an-carousel" count={drawn.cards.length}>
-          {drawn.cards.map((card, index) => (
-            <AndroidCard key={String(index)} card={card} color={color} onTap={onTap} carousel={drawn.width} />
-          ))}
-        </Carousel>
-      )
-  }
-}
+const LOOK: Look = { phone: 'an', Text: Bubble, Card: AndroidCard, Below }

@@ -1,18 +1,27 @@
+import { useId, useState } from 'preact/hooks'
 import { Icon } from '../kit/icon.tsx'
-import { words } from '../words/words.ts'
-import { type Drawn, type DrawnButton, type Entry, isReply } from './drawn.ts'
-import { Actions, IPhoneCard } from './iphone-card.tsx'
+import * as say from '../words/en-phone.ts'
+import { type DrawnButton, isReply } from './drawn.ts'
+import { type BelowProps, Bubble, type CardProps, Entries, type Look } from './entries.tsx'
 import { trailingLink } from './links.ts'
-import { Linked } from './media.tsx'
-import { Carousel, FileView, Logo, OwnerBubble, type ScreenProps, type Tap, TapButton, Thread, Verified } from './parts.tsx'
+import { Media } from './media.tsx'
+import { CardWords, Logo, type ScreenProps, StatusBar, type Tap, TapButtons, Thread, Verified } from './parts.tsx'
 import { IPHONE } from './rendering.ts'
 
 /** Apple's exact head for businesses is not published: this screen is an approximation. */
 export function IPhone({ sender, entries, onTap, isPreview }: ScreenProps) {
-  const channel = entries.at(-1)?.from === 'sms' ? 'SMS' : 'RCS'
+  const channel = say.channel(entries.at(-1)?.from === 'sms' ? 'SMS' : 'RCS')
   return (
     <div class="ph-screen ip">
-      <StatusBar />
+      <StatusBar
+        phone="ip"
+        time="9:41"
+        icons={[
+          ['signal-bars', 17],
+          ['wifi-solid', 16],
+          ['battery-ios', 24],
+        ]}
+      />
       <header class="ip-bar">
         <span class="ip-glass">
           <Icon name="chevron-left" size={22} />
@@ -26,20 +35,18 @@ export function IPhone({ sender, entries, onTap, isPreview }: ScreenProps) {
         </div>
         <span />
       </header>
-      <Thread class="ip-thread" label={words.phone.onIPhone} entries={entries} isPreview={isPreview}>
+      <Thread phone="ip" label={say.onIPhone} entries={entries} isPreview={isPreview}>
         <p class="ip-day">
-          <b>{words.phone.channel(channel)}</b>
+          <b>{channel}</b>
         </p>
-        {entries.map((entry) => (
-          <EntryView key={entry.id} entry={entry} onTap={onTap} />
-        ))}
+        <Entries look={LOOK} entries={entries} onTap={onTap} />
       </Thread>
       <footer class="ip-input" aria-hidden="true">
         <span class="ip-glass">
           <Icon name="plus" size={20} />
         </span>
         <span class="ip-glass">
-          {words.phone.channel(channel)} <Icon name="mic" size={18} />
+          {channel} <Icon name="mic" size={18} />
         </span>
       </footer>
       <div class="ip-home" />
@@ -47,52 +54,29 @@ export function IPhone({ sender, entries, onTap, isPreview }: ScreenProps) {
   )
 }
 
-function StatusBar() {
+/** A text that ends with its only link gets a preview of the page below. What is on the page is not known here. */
+function IPhoneText({ text }: { text: string }) {
+  const link = trailingLink(text)
   return (
-    <div class="ip-status" aria-hidden="true">
-      <b>9:41</b>
-      <i />
-      <span>
-        <Icon name="signal-bars" size={17} />
-        <Icon name="wifi-solid" size={16} />
-        <Icon name="battery-ios" size={24} />
-      </span>
-    </div>
+    <>
+      <Bubble phone="ip" text={text} />
+      {link !== undefined && URL.canParse(link) && (
+        <div class="ip-preview">
+          <Icon name="compass" size={26} />
+          <b>{say.linkPreview}</b>
+          <small>{new URL(link).host}</small>
+        </div>
+      )}
+    </>
   )
 }
 
-function EntryView({ entry, onTap }: { entry: Entry; onTap: ScreenProps['onTap'] }) {
-  if (entry.from === 'owner') {
-    return (
-      <div class="ip-mine">
-        <OwnerBubble entry={entry} />
-        {entry.at && <small>{entry.at}</small>}
-      </div>
-    )
-  }
-  if (entry.from === 'sms') {
-    return (
-      <div class="ip-theirs">
-        <p class="ip-bubble">
-          <Linked text={entry.text} />
-        </p>
-        <small class="ip-meta">{words.phone.smsAt(entry.at)}</small>
-      </div>
-    )
-  }
-  const tap = onTap && ((button: DrawnButton) => onTap(button, entry.id))
-  return (
-    <div class="ip-theirs">
-      <DrawnView drawn={entry.drawn} onTap={tap} />
-      <Chips buttons={entry.drawn.chips} onTap={tap} />
-      {entry.at && <small class="ip-meta">{entry.at}</small>}
-    </div>
-  )
-}
+/** Actions come before replies. */
+const divided = (buttons: DrawnButton[]) => [buttons.filter((button) => !isReply(button)), buttons.filter(isReply)] as const
 
-/** Actions come before replies, and both stay when more messages follow. */
-function Chips({ buttons, onTap }: { buttons: DrawnButton[]; onTap: Tap }) {
-  const [actions, replies] = [buttons.filter((button) => !isReply(button)), buttons.filter(isReply)]
+/** Both actions and replies stay when more messages follow. */
+function Below({ buttons, time, onTap }: BelowProps) {
+  const [actions, replies] = divided(buttons)
   return (
     <>
       {actions.length > 0 && (
@@ -102,49 +86,48 @@ function Chips({ buttons, onTap }: { buttons: DrawnButton[]; onTap: Tap }) {
       )}
       {replies.length > 0 && (
         <div class="ip-replies">
-          {replies.map((button) => (
-            <TapButton key={button.key} button={button} onTap={onTap} />
-          ))}
+          <TapButtons buttons={replies} onTap={onTap} />
         </div>
       )}
+      {time}
     </>
   )
 }
 
-/** A text that ends with its only link gets a preview of the page below. What is on the page is not known here. */
-function TextView({ text }: { text: string }) {
-  const link = trailingLink(text)
+/** All cards have one height for their media, and a horizontal card is shown as any other. */
+function IPhoneCard({ card, width, onTap }: CardProps) {
+  const { cardLines, carouselMediaRatio, mediaRatio, cardActionsBeforeMenu } = IPHONE
+  const [actions, replies] = divided(card.buttons)
   return (
-    <>
-      <p class="ip-bubble">
-        <Linked text={text} />
-      </p>
-      {link !== undefined && URL.canParse(link) && (
-        <div class="ip-preview">
-          <Icon name="compass" size={26} />
-          <b>{words.phone.linkPreview}</b>
-          <small>{new URL(link).host}</small>
+    <article class={`ip-card ${width ? 'ip-small' : ''}`}>
+      {card.media && <Media media={card.media} style={{ aspectRatio: String(width ? carouselMediaRatio : mediaRatio) }} isStill />}
+      <CardWords phone="ip" card={card} maxLines={cardLines} cut={say.cutAfter(cardLines)} />
+      {card.buttons.length > 0 && (
+        <div class="ip-card-buttons">
+          <Actions buttons={actions} onTap={onTap} beforeMenu={cardActionsBeforeMenu} />
+          <TapButtons buttons={replies} onTap={onTap} />
         </div>
       )}
-    </>
+    </article>
   )
 }
 
-function DrawnView({ drawn, onTap }: { drawn: Drawn; onTap: Tap }) {
-  switch (drawn.is) {
-    case 'text':
-      return <TextView text={drawn.text} />
-    case 'file':
-      return <FileView file={drawn.file} bubble="ip-bubble" />
-    case 'card':
-      return <IPhoneCard card={drawn.card} onTap={onTap} />
-    case 'carousel':
-      return (
-        <Carousel class="ip-carousel" count={drawn.cards.length}>
-          {drawn.cards.map((card, index) => (
-            <IPhoneCard key={String(index)} card={card} onTap={onTap} isInCarousel />
-          ))}
-        </Carousel>
-      )
-  }
+/** More actions than `beforeMenu` fold into a menu. */
+function Actions({ buttons, onTap, beforeMenu }: { buttons: DrawnButton[]; onTap: Tap; beforeMenu: number }) {
+  const [isOpen, setOpen] = useState(false)
+  const id = useId()
+  const all = <TapButtons buttons={buttons} urlIcon="compass" onTap={onTap} />
+  if (buttons.length <= beforeMenu) return all
+  return (
+    <div class="ip-menu">
+      <button type="button" aria-expanded={isOpen} aria-controls={id} onClick={() => setOpen(!isOpen)}>
+        {say.options} <Icon name="chevrons-up-down" size={14} />
+      </button>
+      <div id={id} hidden={!isOpen}>
+        {all}
+      </div>
+    </div>
+  )
 }
+
+const LOOK: Look = { phone: 'ip', Text: IPhoneText, Card: IPhoneCard, Below }

@@ -1,105 +1,122 @@
 import { contactText } from '../../../server/src/content/text.ts'
+import { type Fields, fieldsOf, isFilled, listOf } from '../../../server/src/content/untrusted.ts'
 import { encodedUrl } from '../../../server/src/content/urls.ts'
-import type { Button, CarouselCard, Content } from './content.ts'
-import { cardMediaOf, type Drawn, type DrawnButton, type DrawnCard, mediaOf } from './drawn.ts'
+import type { Content } from './content.ts'
+import { cardMediaOf, type Drawn, type DrawnButton, type DrawnCard, type DrawnMedia, mediaOf } from './drawn.ts'
 import { placeText } from './received.ts'
 
 // What a phone will show of content that is not sent yet. A test compares it with what the network receives, for every type of content and
 // button: the server's own translation is not part of the page, since its rules for phone numbers alone are larger than the whole console.
 
-export function meantOf(content: Content): Drawn {
-  const chips = (content.buttons ?? []).map(buttonOf)
-  switch (content.type) {
+/** Whether the image at the address can be shown. */
+type IsShown = (url: string) => boolean
+
+/**
+ * A phone also draws what is not finished yet: values of the wrong type count as absent, and missing ones as empty. Undefined: the type of the
+ * content is unknown.
+ */
+export function meantOf(content: Content): Drawn
+export function meantOf(content: unknown, isShown?: IsShown): Drawn | undefined
+export function meantOf(message: unknown, isShown: IsShown = () => true): Drawn | undefined {
+  const { type, content, ...fields } = fieldsOf(message)
+  const data = fieldsOf(fields.data)
+  const chips = listOf(fields.buttons).flatMap(buttonOf)
+  switch (type) {
     case 'MESSAGE':
-      return { is: 'text', text: content.content, chips }
+      return { is: 'text', text: textOf(content), chips }
     case 'AUDIO':
-      return { is: 'file', file: fileOf(content.data.audioUrl), chips }
+      return { is: 'file', file: fileOf(isShown, data.audioUrl), chips }
     case 'FILE':
-      return { is: 'file', file: fileOf(content.data.fileUrl, content.data.thumbnailUrl), chips }
-    case 'VIDEO':
-      return videoOf(content, chips)
-    case 'CARD':
-      return cardOf(content, chips)
-    case 'CAROUSEL':
-      return { is: 'carousel', width: content.data.cardWidth ?? 'MEDIUM', cards: content.data.cards.map(carouselCardOf), chips }
+      return { is: 'file', file: fileOf(isShown, data.fileUrl, data.thumbnailUrl), chips }
+    case 'VIDEO': {
+      const { videoUrl, thumbnailUrl } = data
+      if (!isFilled(content)) return { is: 'file', file: fileOf(isShown, videoUrl, thumbnailUrl), chips }
+      // RCS files have no caption, so a video with a text is a card.
+      const media = fileOf(isShown, videoUrl, thumbnailUrl, cardMediaOf)
+      return { is: 'card', card: { text: content, media, height: 'MEDIUM', buttons: [] }, chips }
+    }
+    case 'CARD': {
+      if (data.orientation !== 'HORIZONTAL') return { is: 'card', card: cardOf({ ...data, content }, chips, isShown), chips: [] }
+      const side = data.imageAlignment === 'RIGHT' ? 'RIGHT' : 'LEFT'
+      return { is: 'card', card: cardOf({ ...data, content, height: undefined }, chips, isShown), side, chips: [] }
+    }
+    case 'CAROUSEL': {
+      const cards = listOf(data.cards).map(fieldsOf)
+      return {
+        is: 'carousel',
+        width: data.cardWidth === 'SMALL' ? 'SMALL' : 'MEDIUM',
+        cards: cards.map((card) => cardOf(card, listOf(card.buttons).flatMap(buttonOf), isShown)),
+        chips,
+      }
+    }
     case 'CONTACT':
-      return contactOf(content, chips)
-    case 'LOCATION':
-      return locationOf(content, chips)
+      return { is: 'text', text: contactText(content, data), chips: [...callsOf(data.phoneNumbers), ...chips] }
+    case 'LOCATION': {
+      // RCS has no place: it is a text with a button that opens a map.
+      const name = textOf(data.label) || placeText(numberOf(data.latitude), numberOf(data.longitude))
+      return {
+        is: 'text',
+        text: textOf(content) || name,
+        chips: [{ key: '$map', kind: 'map', text: shortened(name), opens: name }, ...chips],
+      }
+    }
+    default:
+      return undefined
   }
 }
 
-type Of<Type extends Content['type']> = Extract<Content, { type: Type }>
+const textOf = (value: unknown) => (isFilled(value) ? value : '')
+const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
 
-const fileOf = (url: string, thumbnailUrl?: string) =>
-  mediaOf(tryEncoded(url), thumbnailUrl === undefined ? undefined : tryEncoded(thumbnailUrl))
+/** The address of an image as phones ask for it. A text that is no address yet stays as it is. */
+export const shownUrl = (url: string) => (URL.canParse(url) ? encodedUrl(url) : url)
 
-/** A text that is no address yet stays as it is. */
-const tryEncoded = (url: string) => (URL.canParse(url) ? encodedUrl(url) : url)
-
-/** RCS files have no caption, so a video with a text is a card. */
-function videoOf({ content, data }: Of<'VIDEO'>, chips: DrawnButton[]): Drawn {
-  const { videoUrl, thumbnailUrl } = data
-  if (!content) return { is: 'file', file: fileOf(videoUrl, thumbnailUrl), chips }
-  const media = cardMediaOf(fileOf(videoUrl, thumbnailUrl))
-  return { is: 'card', card: { text: content, media, height: 'MEDIUM', buttons: [] }, chips }
-}
-
-function cardOf({ content, data = {} }: Of<'CARD'>, buttons: DrawnButton[]): Drawn {
-  const { orientation = 'VERTICAL', imageAlignment = 'LEFT', height = 'MEDIUM', title, imageUrl } = data
-  const isVertical = orientation === 'VERTICAL'
+/** `as`: what the media is drawn as, if it is not a file. */
+function fileOf(isShown: IsShown, address: unknown, thumbnail?: unknown, as = (media: DrawnMedia) => media): DrawnMedia {
+  const { kind, url, thumbnailUrl } = as(mediaOf(shownUrl(textOf(address)), isFilled(thumbnail) ? shownUrl(thumbnail) : undefined))
   return {
-    is: 'card',
-    card: { ...partsOf(title, content, imageUrl), height: isVertical && imageUrl !== undefined ? height : 'MEDIUM', buttons },
-    ...(!isVertical && { side: imageAlignment }),
-    chips: [],
+    kind: kind === 'image' && !isShown(url) ? 'file' : kind,
+    url,
+    ...(thumbnailUrl !== undefined && isShown(thumbnailUrl) && { thumbnailUrl }),
   }
 }
 
-function carouselCardOf({ title, content, imageUrl, height = 'MEDIUM', buttons = [] }: CarouselCard): DrawnCard {
-  return { ...partsOf(title, content, imageUrl), height: imageUrl === undefined ? 'MEDIUM' : height, buttons: buttons.map(buttonOf) }
-}
-
-function partsOf(title: string | undefined, text: string | undefined, imageUrl: string | undefined) {
+function cardOf({ title, content, imageUrl, height }: Fields, buttons: DrawnButton[], isShown: IsShown): DrawnCard {
+  const hasImage = isFilled(imageUrl)
   return {
-    ...(title !== undefined && { title }),
-    ...(text && { text }),
-    ...(imageUrl !== undefined && { media: cardMediaOf(fileOf(imageUrl)) }),
+    ...(isFilled(title) && { title }),
+    ...(isFilled(content) && { text: content }),
+    ...(hasImage && { media: fileOf(isShown, imageUrl, undefined, cardMediaOf) }),
+    height: hasImage && (height === 'SHORT' || height === 'TALL') ? height : 'MEDIUM',
+    buttons,
   }
 }
 
 /** RCS has no contact: it is a text with a button to call each number. */
-function contactOf({ content, data }: Of<'CONTACT'>, chips: DrawnButton[]): Drawn {
-  const calls = data.phoneNumbers.map((number, index): DrawnButton => {
-    const digits = dialled(number)
-    return { key: `$call-${index + 1}`, kind: 'call', text: digits, opens: digits }
-  })
-  return { is: 'text', text: contactText(content, data), chips: [...calls, ...chips] }
+function callsOf(phoneNumbers: unknown): DrawnButton[] {
+  const numbers = listOf(phoneNumbers).filter(isFilled).map(dialled)
+  return numbers.map((number, index) => ({ key: `$call-${index + 1}`, kind: 'call', text: number, opens: number }))
 }
 
-/** RCS has no place: it is a text with a button that opens a map. */
-function locationOf({ content, data: { latitude, longitude, label } }: Of<'LOCATION'>, chips: DrawnButton[]): Drawn {
-  const name = label || placeText(latitude, longitude)
-  return { is: 'text', text: content || name, chips: [{ key: '$map', kind: 'map', text: shortened(name), opens: name }, ...chips] }
-}
-
-function buttonOf(button: Button): DrawnButton {
-  const { id: key, text } = button
-  switch (button.type) {
+/** None if the type of the button is unknown. */
+function buttonOf(value: unknown): DrawnButton[] {
+  const { id, text, type, latitude, longitude, ...fields } = fieldsOf(value)
+  const shared = { key: textOf(id), text: textOf(text) }
+  switch (type) {
     case 'quick_reply':
     case 'trigger_template':
-      return { key, kind: 'reply', text }
+      return [{ ...shared, kind: 'reply' }]
     case 'url':
-      return { key, kind: 'url', text, opens: tryEncoded(button.url) }
+      return [{ ...shared, kind: type, opens: shownUrl(textOf(fields.url)) }]
     case 'call':
-      return { key, kind: 'call', text, opens: dialled(button.phoneNumber) }
+      return [{ ...shared, kind: type, opens: dialled(textOf(fields.phoneNumber)) }]
     case 'calendar':
-      return { key, kind: 'calendar', text, opens: button.title }
-    case 'location': {
-      const { latitude, longitude, label } = button
-      if (latitude === undefined || longitude === undefined) return { key, kind: 'share-location', text }
-      return { key, kind: 'map', text, opens: label || placeText(latitude, longitude) }
-    }
+      return [{ ...shared, kind: type, opens: textOf(fields.title) }]
+    case 'location':
+      if (typeof latitude !== 'number' || typeof longitude !== 'number') return [{ ...shared, kind: 'share-location' }]
+      return [{ ...shared, kind: 'map', opens: textOf(fields.label) || placeText(latitude, longitude) }]
+    default:
+      return []
   }
 }
 

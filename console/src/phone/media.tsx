@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { urlOf } from '../app/api.ts'
 import { Icon } from '../kit/icon.tsx'
-import { words } from '../words/words.ts'
+import * as say from '../words/en-phone.ts'
 import { type DrawnMedia, fileNameOf } from './drawn.ts'
 import { splitLinks } from './links.ts'
 
@@ -19,10 +19,10 @@ export function Media({ media, style, isStill = false }: Props) {
       {image === undefined ? <NoPreview url={url} hasName={hasName} /> : <Picture key={image} url={image} hasName={hasName} />}
       {kind === 'video' && (
         <span class="ph-play">
-          <Icon name="play" size={26} label={words.phone.video} />
+          <Icon name="play" size={26} label={say.video} />
         </span>
       )}
-      {isGif && isStill && <em class="ph-cut">{words.phone.stillGif}</em>}
+      {isGif && isStill && <em class="ph-cut">{say.stillGif}</em>}
     </div>
   )
 }

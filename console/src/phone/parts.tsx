@@ -2,12 +2,23 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { Announcement } from '../kit/announcement.tsx'
 import { Icon, type IconName } from '../kit/icon.tsx'
-import { words } from '../words/words.ts'
-import { type DrawnButton, type DrawnMedia, type Entry, endingOf, fileNameOf, type Sender } from './drawn.ts'
+import * as say from '../words/en-phone.ts'
+import {
+  type ButtonKind,
+  type DrawnButton,
+  type DrawnCard,
+  type DrawnMedia,
+  type Entry,
+  endingOf,
+  fileNameOf,
+  type Sender,
+} from './drawn.ts'
+import { useSharedLines } from './lines.ts'
 import { Media } from './media.tsx'
 
-// What both phones have.
+// What both phones have. `phone` is the prefix of the classes of one of them.
 
+export type PhonePrefix = 'an' | 'ip'
 export type Tap = ((button: DrawnButton) => void) | undefined
 export type ScreenProps = {
   sender: Sender
@@ -17,20 +28,50 @@ export type ScreenProps = {
   isPreview: boolean
 }
 
-/** A phone that nobody may use has buttons that can't be tapped. */
-export function TapButton({ button, icon, onTap }: { button: DrawnButton; icon?: IconName | undefined; onTap: Tap }) {
+export function StatusBar({ phone, time, icons }: { phone: PhonePrefix; time: string; icons: [IconName, size: number][] }) {
   return (
-    <button type="button" disabled={onTap === undefined} onClick={() => onTap?.(button)}>
-      {icon && <Icon name={icon} size={17} />}
-      <span>{button.text}</span>
-    </button>
+    <div class={`${phone}-status`} aria-hidden="true">
+      <b>{time}</b>
+      <i />
+      <span>
+        {icons.map(([name, size]) => (
+          <Icon name={name} size={size} />
+        ))}
+      </span>
+    </div>
   )
 }
 
-type ThreadProps = { class: string; label: string; entries: Entry[]; isPreview: boolean; children: ComponentChildren }
+const ICONS: Partial<Record<ButtonKind, IconName>> = {
+  call: 'phone',
+  calendar: 'calendar-plus',
+  map: 'map-pin',
+  'share-location': 'map-pin',
+}
+
+type ButtonsProps = { buttons: DrawnButton[]; urlIcon?: IconName; onTap: Tap }
+
+/** A phone that nobody may use has buttons that can't be tapped. */
+export function TapButtons({ buttons, urlIcon = 'external-link', onTap }: ButtonsProps) {
+  return (
+    <>
+      {buttons.map((button) => {
+        const icon = button.kind === 'url' ? urlIcon : ICONS[button.kind]
+        return (
+          <button type="button" disabled={onTap === undefined} onClick={() => onTap?.(button)}>
+            {icon && <Icon name={icon} size={17} />}
+            <span>{button.text}</span>
+          </button>
+        )
+      })}
+    </>
+  )
+}
+
+type ThreadProps = { phone: PhonePrefix; label: string; entries: Entry[]; isPreview: boolean; children: ComponentChildren }
 
 /** The messages, scrolled to the last one whenever there is a new one. */
-export function Thread({ class: className, label, entries, isPreview, children }: ThreadProps) {
+export function Thread({ phone, label, entries, isPreview, children }: ThreadProps) {
   const element = useRef<HTMLDivElement>(null)
   const end = `${entries.length} ${entries.at(-1)?.id ?? ''}`
   const hadFocus = useRef(false)
@@ -48,7 +89,7 @@ export function Thread({ class: className, label, entries, isPreview, children }
   return (
     <>
       <div
-        class={`ph-scroll ${className}`}
+        class={`ph-scroll ${phone}-thread`}
         ref={element}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a keyboard must be able to scroll it.
         tabIndex={0}
@@ -61,18 +102,8 @@ export function Thread({ class: className, label, entries, isPreview, children }
       >
         {children}
       </div>
-      {!isPreview && <Announcement text={words.phone.messages(entries.length)} />}
+      {!isPreview && <Announcement text={say.messages(entries.length)} />}
     </>
-  )
-}
-
-export function Carousel({ class: className, count, children }: { class: string; count: number; children: ComponentChildren }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a keyboard must be able to scroll it.
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
-    <div class={`ph-row ${className}`} tabIndex={0} role="group" aria-label={words.phone.carousel(count)}>
-      {children}
-    </div>
   )
 }
 
@@ -81,42 +112,56 @@ export function Logo({ sender: { name, color } }: { sender: Sender }) {
 }
 
 export function Verified({ sender, size }: { sender: Sender; size: number }) {
-  return sender.isVerified ? <Icon name="badge-check-solid" size={size} class="ph-verified" label={words.phone.verified} /> : null
+  return sender.isVerified ? <Icon name="badge-check-solid" size={size} class="ph-verified" label={say.verified} /> : null
 }
 
-/** A file: an image and a video are shown, a sound can be played, any other file has its name. */
-export function FileView({ file, bubble }: { file: DrawnMedia; bubble: string }) {
-  if (file.kind === 'image' || file.kind === 'video') {
-    return (
-      <div class="ph-file-image">
-        <Media media={file} style={{ height: '100%' }} isStill={false} />
-        <span class="sr">{fileNameOf(file.url)}</span>
-      </div>
-    )
-  }
-  const isAudio = file.kind === 'audio'
+type WordsProps = { phone: PhonePrefix; card: DrawnCard; maxLines: number; cut: string }
+
+/** The title and the text of a card. `cut` says that both together have more than the maximum of lines. */
+export function CardWords({ phone, card: { title, text }, maxLines, cut }: WordsProps) {
+  const { titleRef, textRef, isCut } = useSharedLines(maxLines, title, text)
+  if (!title && !text) return null
   return (
-    <div class={`${bubble} ph-file`}>
-      {file.thumbnailUrl === undefined ? (
-        <Icon name={isAudio ? 'play' : 'file-text'} size={24} />
-      ) : (
-        <Media media={{ kind: 'image', url: file.thumbnailUrl }} style={{ width: '44px', height: '44px' }} />
+    <div class={`${phone}-words`}>
+      {title && (
+        <p class={`${phone}-title`} ref={titleRef}>
+          {title}
+        </p>
       )}
-      <span>
-        <b>{fileNameOf(file.url) || file.url}</b>
-        <small>{endingOf(file.url) || words.phone.file}</small>
-      </span>
-      {isAudio && <Icon name="audio-lines" size={22} />}
+      {text && (
+        <p class={`${phone}-text`} ref={textRef}>
+          {text}
+        </p>
+      )}
+      {isCut && <em class="ph-cut">{cut}</em>}
     </div>
   )
 }
 
-/** A message of the phone's owner. */
-export function OwnerBubble({ entry }: { entry: Extract<Entry, { from: 'owner' }> }) {
+/** A file: an image and a video are shown, a sound can be played, any other file has its name. */
+export function FileView({ file, phone }: { file: DrawnMedia; phone: PhonePrefix }) {
+  const { kind, url, thumbnailUrl } = file
+  const name = fileNameOf(url)
+  if (kind === 'image' || kind === 'video') {
+    return (
+      <div class="ph-file-image">
+        <Media media={file} style={{ height: '100%' }} />
+        <span class="sr">{name}</span>
+      </div>
+    )
+  }
   return (
-    <p>
-      {entry.icon && <Icon name={entry.icon} size={17} />}
-      {entry.text}
-    </p>
+    <div class={`${phone}-bubble ph-file`}>
+      {thumbnailUrl === undefined ? (
+        <Icon name={kind === 'audio' ? 'play' : 'file-text'} size={24} />
+      ) : (
+        <Media media={{ kind: 'image', url: thumbnailUrl }} style={{ width: '44px', height: '44px' }} />
+      )}
+      <span>
+        <b>{name || url}</b>
+        <small>{endingOf(url) || say.file}</small>
+      </span>
+      {kind === 'audio' && <Icon name="audio-lines" size={22} />}
+    </div>
   )
 }

@@ -1,4 +1,4 @@
-import { words } from '../words/words.ts'
+import * as say from '../words/en-phone.ts'
 import { Android } from './android.tsx'
 import type { Entry, OnTap, Platform, Sender } from './drawn.ts'
 import { IPhone } from './iphone.tsx'
@@ -22,11 +22,7 @@ type Props = {
 export function Phone({ platform, sender, entries, onTap, isPreview = false, height }: Props) {
   const Screen = platform === 'android' ? Android : IPhone
   return (
-    <figure
-      class={`ph ph-${platform}`}
-      aria-label={words.phone.drawn[platform]}
-      style={height === undefined ? {} : { '--height': `${height}px` }}
-    >
+    <figure class={`ph ph-${platform}`} aria-label={say.drawn[platform]} style={height === undefined ? {} : { '--height': `${height}px` }}>
       <div class="ph-body">
         <Screen sender={sender} entries={entries} onTap={onTap} isPreview={isPreview} />
       </div>

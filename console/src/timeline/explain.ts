@@ -1,11 +1,10 @@
 import type { ICONS } from '../kit/icons.ts'
 import type { Tone } from '../kit/tone.ts'
-import { words } from '../words/words.ts'
+import * as say from '../words/en-timeline.ts'
 import { type Lane, LOOKS } from './looks.ts'
+import { sentence } from './outcome.ts'
 import type { Message, RuleResult, Step, TimelineItem } from './types.ts'
 import { assignCalls, type WebhookCall, webhookCallsOf } from './webhooks.ts'
-
-const say = words.timeline
 
 export type ExplainedRule = { name: string; result: RuleResult['result']; facts: string }
 
@@ -42,13 +41,14 @@ const NO_REASON: Step[] = ['sms-sent', 'sms-delivered']
 
 function explainStep(message: Message, item: TimelineItem): Omit<ExplainedStep, 'webhooks'> {
   const { step, reason, occurredAt, data } = item
-  const { status, ...look } = LOOKS[step]
+  const [lane, tone, icon, status] = LOOKS[step]
   const rules = (Array.isArray(data.rules) ? (data.rules as RuleResult[]) : []).map(explainRule)
   const isHeldBack = step === 'sms-checked' && reason !== null
   return {
     atMs: Date.parse(occurredAt),
-    ...look,
-    ...(isHeldBack && { tone: 'bad', icon: 'hand' }),
+    lane,
+    tone: isHeldBack ? 'bad' : tone,
+    icon: isHeldBack ? 'hand' : icon,
     title: titleOf(item, rules),
     codes: [status, NO_REASON.includes(step) ? undefined : (reason ?? undefined)].filter((code) => code !== undefined),
     why: whyOf(message, item).join(' '),
@@ -58,10 +58,10 @@ function explainStep(message: Message, item: TimelineItem): Omit<ExplainedStep, 
 }
 
 function titleOf({ step, reason }: TimelineItem, rules: ExplainedRule[]): string {
-  const { title } = say.steps[step]
+  const [title] = say.steps[step]
   if (step === 'failed' && reason !== null) {
-    const short = known(say.failures, reason)?.short
-    return short === undefined ? title : say.failedBecause(short)
+    const because = known(say.failures, reason)
+    return because === undefined ? title : say.failedBecause(because)
   }
   const failed = rules.find(({ result }) => result === 'failed')
   return step === 'sms-checked' && failed !== undefined ? say.heldBackBy(failed.name) : title
@@ -73,14 +73,14 @@ const known = <Words>(dictionary: Record<string, Words>, code: string): Words | 
 
 function whyOf(message: Message, item: TimelineItem): string[] {
   const { step, data } = item
-  const { why } = say.steps[step]
+  const [, why] = say.steps[step]
   switch (step) {
     case 'accepted':
       return [why, ...aboutMessage(message)]
     case 'attempt-failed':
       return [why, ...(typeof data.attempt === 'number' ? [say.attempt(data.attempt)] : [])]
     case 'failed':
-      return [reasonOf(say.failures, item)]
+      return [reasonOf(say.failures, item), ...(item.reason === 'NOT_REACHABLE' ? [say.noRcs] : [])]
     case 'sms-scheduled':
       return [reasonOf(say.fallback, item), ...dueIn(item), ...smsFacts(item), why]
     case 'sms-checked':
@@ -94,41 +94,37 @@ function whyOf(message: Message, item: TimelineItem): string[] {
       return [reasonOf(say.smsFailures, item), why]
     case 'delivered-late':
     case 'read-late':
-      return [why, ...(typeof data.reportedAt === 'string' ? [say.reportedAt(data.reportedAt)] : [])]
+      return [why, ...ofText(data.reportedAt, say.reportedAt)]
     default:
       return [why, ...actionFacts(data)]
   }
 }
 
-function reasonOf(dictionary: Record<string, { why: string }>, { step, reason, description }: TimelineItem): string {
-  if (reason === null) return say.steps[step].why
-  return known(dictionary, reason)?.why ?? (description.split(NETWORK_SAID, 1)[0] as string)
+function reasonOf(dictionary: Record<string, string>, { step, reason, description }: TimelineItem): string {
+  if (reason === null) return say.steps[step][1]
+  return sentence(known(dictionary, reason)) || (description.split(NETWORK_SAID, 1)[0] as string)
 }
 
-function aboutMessage({ expiresAt, smsFallback, test, campaignId, triggeredBy }: Message): string[] {
-  return [
-    say.acceptedUntil(expiresAt),
-    ...(test ? [say.isTest] : [smsFallback === undefined ? say.hasNoSms : say.hasSms]),
-    ...(campaignId === undefined ? [] : [say.ofCampaign]),
-    ...(triggeredBy === undefined ? [] : [say.triggered]),
-  ]
+function aboutMessage({ expiresAt, smsFallback, test }: Message): string[] {
+  return [sentence(say.until(expiresAt)), test ? say.isTest : sentence(smsFallback === undefined ? say.noSms : say.hasSms)]
 }
 
-function dueIn({ occurredAt, data: { dueAt } }: TimelineItem): string[] {
-  return typeof dueAt === 'string' ? [say.due(dueAt, Date.parse(dueAt) - Date.parse(occurredAt))] : []
-}
+/** A sentence about a fact, if there is one. */
+const ofText = (fact: unknown, words: (text: string) => string): string[] => (typeof fact === 'string' && fact !== '' ? [words(fact)] : [])
+
+const dueIn = ({ occurredAt, data }: TimelineItem) => ofText(data.dueAt, (at) => say.due(at, Date.parse(at) - Date.parse(occurredAt)))
 
 function smsFacts({ data: { segments, encoding, sender } }: TimelineItem): string[] {
   if (typeof segments !== 'number' || typeof encoding !== 'string' || typeof sender !== 'string' || sender === '') return []
-  return [say.smsAs(segments, say.encodings[encoding] ?? encoding, sender)]
+  return [say.smsAs(segments, encoding, sender)]
 }
 
 /** What a recipient did, with their own words. */
 function actionFacts({ text, buttonId, url, latitude, longitude, channel }: Record<string, unknown>): string[] {
   return [
-    ...(typeof text === 'string' && text !== '' ? [say.quoted(text)] : []),
-    ...(typeof buttonId === 'string' ? [say.button(buttonId)] : []),
-    ...(typeof url === 'string' ? [say.link(url)] : []),
+    ...ofText(text, say.quoted),
+    ...ofText(buttonId, say.button),
+    ...ofText(url, say.link),
     ...(typeof latitude === 'number' && typeof longitude === 'number' ? [say.place(latitude, longitude)] : []),
     ...(channel === 'sms' ? [say.bySms] : []),
   ]
@@ -143,8 +139,6 @@ function networkWords({ step, description, data }: TimelineItem): string | undef
 }
 
 function explainRule({ rule, result, ...facts }: RuleResult): ExplainedRule {
-  const rules: Record<string, (typeof say.rules)['block']> = say.rules
-  const text = known(rules, rule)
-  if (text === undefined) return { name: rule, result, facts: '' }
-  return { name: text.name, result, facts: result === 'not-required' ? text.notRequired : text[result](facts) }
+  const text = result === 'not-required' ? say.results[result] : (say.ruleFacts[rule]?.(facts) ?? (result === 'passed' ? say.no : say.yes))
+  return { name: known(say.rules, rule) ?? rule, result, facts: text }
 }

@@ -1,5 +1,5 @@
+import * as say from '../words/en-timeline.ts'
 import { shortDuration } from '../words/numbers.ts'
-import { words } from '../words/words.ts'
 import type { Dot, Lanes, Span } from './lanes.ts'
 import './lanes.css'
 
@@ -10,10 +10,10 @@ export function LanesChart({ lanes, spans, dots, axis }: Lanes) {
   const left = (atMs: number) => ({ left: percent(axis.x(atMs)) })
   const between = ({ fromMs, toMs }: Pick<Span, 'fromMs' | 'toMs'>) => ({ ...left(fromMs), width: percent(axis.x(toMs) - axis.x(fromMs)) })
   return (
-    <div class="lanes" role="img" aria-label={words.timeline.lanesLabel}>
+    <div class="lanes" role="img" aria-label={say.lanesLabel}>
       <div class="lanes-names">
         {lanes.map((lane) => (
-          <span>{words.timeline.lanes[lane]}</span>
+          <span>{say.lanes[lane]}</span>
         ))}
       </div>
       <div class="lanes-plot">

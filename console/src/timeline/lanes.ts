@@ -1,5 +1,5 @@
 import type { Tone } from '../kit/tone.ts'
-import { words } from '../words/words.ts'
+import { spans as say } from '../words/en-timeline.ts'
 import { type Axis, axisOf } from './axis.ts'
 import { type Lane, LOOKS } from './looks.ts'
 import type { Message, Step, TimelineItem } from './types.ts'
@@ -11,8 +11,6 @@ export type Dot = { lane: Lane; atMs: number; tone: Tone }
 export type Lanes = { lanes: Lane[]; spans: Span[]; dots: Dot[]; axis: Axis }
 
 const LANES: Lane[] = ['rcs', 'sms', 'recipient', 'webhooks']
-const { spans: say } = words.timeline
-
 /** Of two dots in the same place, the more important one is on top. */
 const IMPORTANCE: Tone[] = ['plain', 'wait', 'info', 'warn', 'good', 'bad']
 
@@ -33,7 +31,7 @@ function withLegibleLabels(spans: Span[], dots: Dot[]): Span[] {
 export function lanesOf(message: Message, items: TimelineItem[], nowMs: number): Lanes {
   const spans = [...rcsSpans(message, items, nowMs), ...smsSpans(message, items, nowMs), ...webhookCallsOf(items).flatMap(webhookSpans)]
   const dots = items.flatMap(({ step, occurredAt }): Dot[] => {
-    const { lane, tone } = LOOKS[step]
+    const [lane, tone] = LOOKS[step]
     return lane === 'webhooks' ? [] : [{ lane, tone, atMs: Date.parse(occurredAt) }]
   })
   const times = [...spans.flatMap(({ fromMs, toMs }) => [fromMs, toMs]), ...dots.map(({ atMs }) => atMs)]

@@ -5,37 +5,47 @@ import type { Step } from './types.ts'
 export type Lane = 'rcs' | 'sms' | 'recipient' | 'webhooks'
 
 /** How a step looks. `status`: what the message or its SMS is from this step on. */
-export type Look = { lane: Lane; tone: Tone; icon: keyof typeof ICONS; status?: string }
+type Look = [lane: Lane, tone: Tone, icon: keyof typeof ICONS, status?: string]
 
 export const LOOKS: Record<Step, Look> = {
-  accepted: { lane: 'rcs', tone: 'plain', icon: 'check', status: 'ACCEPTED' },
-  'attempt-failed': { lane: 'rcs', tone: 'warn', icon: 'refresh-cw', status: 'SENDING' },
-  'held-back': { lane: 'rcs', tone: 'warn', icon: 'hand', status: 'SENDING' },
-  sent: { lane: 'rcs', tone: 'plain', icon: 'send', status: 'SENT' },
-  delivered: { lane: 'rcs', tone: 'good', icon: 'check', status: 'DELIVERED' },
-  read: { lane: 'recipient', tone: 'good', icon: 'eye', status: 'READ' },
-  failed: { lane: 'rcs', tone: 'bad', icon: 'x', status: 'FAILED' },
-  expired: { lane: 'rcs', tone: 'bad', icon: 'clock', status: 'EXPIRED' },
-  'revoke-asked': { lane: 'rcs', tone: 'plain', icon: 'rotate-ccw' },
-  'revoke-refused': { lane: 'rcs', tone: 'warn', icon: 'triangle-alert' },
-  revoked: { lane: 'rcs', tone: 'plain', icon: 'rotate-ccw' },
-  'revoke-failed': { lane: 'rcs', tone: 'warn', icon: 'triangle-alert' },
-  'delivered-late': { lane: 'rcs', tone: 'warn', icon: 'check' },
-  'read-late': { lane: 'recipient', tone: 'warn', icon: 'eye' },
-  'sms-scheduled': { lane: 'sms', tone: 'info', icon: 'timer', status: 'SCHEDULED' },
-  'sms-checked': { lane: 'sms', tone: 'plain', icon: 'shield-check' },
-  'sms-attempt-failed': { lane: 'sms', tone: 'warn', icon: 'refresh-cw' },
-  'sms-skipped': { lane: 'sms', tone: 'bad', icon: 'hand', status: 'SKIPPED' },
-  'sms-not-needed': { lane: 'sms', tone: 'plain', icon: 'check', status: 'NOT_NEEDED' },
-  'sms-sent': { lane: 'sms', tone: 'plain', icon: 'send', status: 'SENT' },
-  'sms-delivered': { lane: 'sms', tone: 'good', icon: 'check', status: 'DELIVERED' },
-  'sms-failed': { lane: 'sms', tone: 'bad', icon: 'x', status: 'FAILED' },
-  tapped: { lane: 'recipient', tone: 'info', icon: 'mouse-pointer-click' },
-  clicked: { lane: 'recipient', tone: 'info', icon: 'mouse-pointer-click' },
-  wrote: { lane: 'recipient', tone: 'info', icon: 'message-circle-reply' },
-  'shared-location': { lane: 'recipient', tone: 'info', icon: 'map-pin' },
-  'sent-file': { lane: 'recipient', tone: 'info', icon: 'file-text' },
-  'opted-out': { lane: 'recipient', tone: 'warn', icon: 'ban' },
-  'opted-in': { lane: 'recipient', tone: 'good', icon: 'check' },
-  'webhook-attempt': { lane: 'webhooks', tone: 'plain', icon: 'webhook' },
+  accepted: ['rcs', 'plain', 'check', 'ACCEPTED'],
+  'attempt-failed': ['rcs', 'warn', 'refresh-cw', 'SENDING'],
+  'held-back': ['rcs', 'warn', 'hand', 'SENDING'],
+  sent: ['rcs', 'plain', 'send', 'SENT'],
+  delivered: ['rcs', 'good', 'check', 'DELIVERED'],
+  read: ['recipient', 'good', 'eye', 'READ'],
+  failed: ['rcs', 'bad', 'x', 'FAILED'],
+  expired: ['rcs', 'bad', 'clock', 'EXPIRED'],
+  'revoke-asked': ['rcs', 'plain', 'rotate-ccw'],
+  'revoke-refused': ['rcs', 'warn', 'triangle-alert'],
+  revoked: ['rcs', 'plain', 'rotate-ccw'],
+  'revoke-failed': ['rcs', 'warn', 'triangle-alert'],
+  'delivered-late': ['rcs', 'warn', 'check'],
+  'read-late': ['recipient', 'warn', 'eye'],
+  'sms-scheduled': ['sms', 'info', 'clock', 'SCHEDULED'],
+  'sms-checked': ['sms', 'plain', 'list'],
+  'sms-attempt-failed': ['sms', 'warn', 'refresh-cw'],
+  'sms-skipped': ['sms', 'bad', 'hand', 'SKIPPED'],
+  'sms-not-needed': ['sms', 'plain', 'check', 'NOT_NEEDED'],
+  'sms-sent': ['sms', 'plain', 'send', 'SENT'],
+  'sms-delivered': ['sms', 'good', 'check', 'DELIVERED'],
+  'sms-failed': ['sms', 'bad', 'x', 'FAILED'],
+  tapped: ['recipient', 'info', 'mouse-pointer-click'],
+  clicked: ['recipient', 'info', 'mouse-pointer-click'],
+  wrote: ['recipient', 'info', 'message-circle-reply'],
+  'shared-location': ['recipient', 'info', 'map-pin'],
+  'sent-file': ['recipient', 'info', 'file-text'],
+  'opted-out': ['recipient', 'warn', 'ban'],
+  'opted-in': ['recipient', 'good', 'check'],
+  'webhook-attempt': ['webhooks', 'plain', 'webhook'],
+}
+
+/** The steps of `message.replied`. */
+export const REPLIES: Step[] = ['tapped', 'wrote', 'shared-location', 'sent-file']
+
+/** The type of the event that a step emits. Steps that emit none have a type that no event has. */
+export function eventOf(step: Step): string {
+  if (REPLIES.includes(step)) return 'message.replied'
+  if (step === 'opted-out') return 'recipient.opted_out'
+  return step.startsWith('sms-') ? `sms.${step.slice(4)}` : `message.${step}`
 }

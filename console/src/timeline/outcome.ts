@@ -1,8 +1,6 @@
 import type { Tone } from '../kit/tone.ts'
-import { words } from '../words/words.ts'
+import { failures, fallback, noSms, outcome as say, smsFailures, steps, until } from '../words/en-timeline.ts'
 import type { Message, SmsFallback, TimelineItem } from './types.ts'
-
-const { outcome: say, failures, fallback, smsFailures } = words.timeline
 
 /** What became of a message: one sentence that answers, and what explains it. */
 export type Outcome = { headline: string; more: string; tone: Tone }
@@ -17,10 +15,9 @@ export function sentence(...clauses: (string | undefined)[]): string {
 
 const joined = (...sentences: (string | undefined)[]) => sentences.filter(Boolean).join(' ')
 
-type Reasons = Record<string, { short: string }>
 /** A clause about a reason. A newer server may know more reasons. */
-export const shortOf = (reasons: Reasons, reason: string | undefined) =>
-  reason === undefined ? undefined : (reasons[reason]?.short ?? reason)
+export const shortOf = (reasons: Record<string, string>, reason: string | undefined) =>
+  reason === undefined ? undefined : (reasons[reason] ?? reason)
 
 export function outcomeOf(message: Message, items: TimelineItem[], nowMs: number): Outcome {
   const acceptedMs = ms(message.acceptedAt)
@@ -57,7 +54,7 @@ function ended(message: Message, items: TimelineItem[], nowMs: number): Outcome 
   if (isLate || sms?.status === 'NOT_NEEDED') return { headline: say.gotItLate, more: say.lateStatus(status), tone: 'good' }
   if (failure?.reason === 'CANCELLED') return { headline: say.cancelled, more: '', tone: 'plain' }
   return sms === undefined
-    ? { headline: say.nothing, more: joined(sentence(cause), sentence(say.noSms)), tone: 'bad' }
+    ? { headline: say.nothing, more: joined(sentence(cause), sentence(noSms)), tone: 'bad' }
     : withoutDelivery(sms, cause, nowMs)
 }
 
@@ -84,14 +81,14 @@ function withoutDelivery(sms: SmsFallback, cause: string | undefined, nowMs: num
 
 /** What a message waits for, and until when. */
 function waiting({ status, expiresAt, smsFallback }: Message, items: TimelineItem[]): Outcome {
-  const until = sentence(say.until(expiresAt), smsFallback === undefined ? say.thenNothing : say.thenSms)
-  if (status === 'SENT') return { headline: say.sent, more: until, tone: 'wait' }
+  const then = sentence(until(expiresAt), smsFallback === undefined ? noSms : say.thenSms)
+  if (status === 'SENT') return { headline: say.sent, more: then, tone: 'wait' }
   const attempts = items.filter(({ step }) => step === 'attempt-failed' || step === 'held-back')
-  if (attempts.at(-1)?.step === 'held-back') return { headline: say.heldBack, more: say.heldBackWhy, tone: 'warn' }
+  if (attempts.at(-1)?.step === 'held-back') return { headline: say.heldBack, more: steps['held-back'][1], tone: 'warn' }
   const failed = attempts.filter(({ step }) => step === 'attempt-failed').length
   return {
     headline: status === 'SENDING' ? say.sending : say.accepted,
-    more: joined(failed > 0 ? say.attempts(failed) : undefined, until),
+    more: joined(failed > 0 ? say.attempts(failed) : undefined, then),
     tone: failed > 0 ? 'warn' : 'wait',
   }
 }

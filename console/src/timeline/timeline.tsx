@@ -1,13 +1,10 @@
 import { Icon } from '../kit/icon.tsx'
-import { dayOf, exactTimeOf } from '../words/numbers.ts'
-import { words } from '../words/words.ts'
+import * as say from '../words/en-timeline.ts'
+import { clockOf, dayOf, exactTimeOf } from '../words/numbers.ts'
 import type { ExplainedRule, ExplainedStep } from './explain.ts'
 import { WebhookLine } from './webhook-line.tsx'
 import type { WebhookCall } from './webhooks.ts'
 import './timeline.css'
-
-const say = words.timeline
-const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 })
 
 type Props = {
   steps: ExplainedStep[]
@@ -18,7 +15,6 @@ type Props = {
 
 /** What became of a message, step by step: what happened, why, and which webhooks were called. */
 export function Timeline({ steps, others, onReplay }: Props) {
-  const startMs = steps[0]?.atMs ?? 0
   const firstSms = steps.findIndex(({ lane }) => lane === 'sms')
   return (
     <ol class="tl">
@@ -26,13 +22,13 @@ export function Timeline({ steps, others, onReplay }: Props) {
         <li class={`tl-step tone-${step.tone} ${isBehind(steps, firstSms, index) ? 'is-behind' : ''}`}>
           {index === firstSms && index > 0 && !step.codes.includes('NOT_NEEDED') && (
             <p class="tl-turn">
-              <Icon name="corner-down-right" size={14} /> {say.fallsBack}
+              <Icon name="arrow-right" size={14} /> {say.fallsBack}
             </p>
           )}
           <span class="tl-node">
             <Icon name={step.icon} size={15} />
           </span>
-          <StepBody step={step} startMs={startMs} beforeMs={steps[index - 1]?.atMs} onReplay={onReplay} />
+          <StepBody step={step} beforeMs={steps[index - 1]?.atMs} onReplay={onReplay} />
         </li>
       ))}
       {others.length > 0 && (
@@ -51,9 +47,9 @@ export function Timeline({ steps, others, onReplay }: Props) {
 const isBehind = (steps: ExplainedStep[], firstSms: number, index: number) =>
   firstSms !== -1 && index >= firstSms && steps[index]?.lane !== 'rcs'
 
-type BodyProps = { step: ExplainedStep; startMs: number; beforeMs: number | undefined; onReplay: () => void }
+type BodyProps = { step: ExplainedStep; beforeMs: number | undefined; onReplay: () => void }
 
-function StepBody({ step, startMs, beforeMs, onReplay }: BodyProps) {
+function StepBody({ step, beforeMs, onReplay }: BodyProps) {
   const { atMs, title, codes, why, network, rules, webhooks } = step
   const waitedMs = atMs - (beforeMs ?? atMs)
   const isOtherDay = beforeMs === undefined || dayOf(beforeMs) !== dayOf(atMs)
@@ -64,9 +60,9 @@ function StepBody({ step, startMs, beforeMs, onReplay }: BodyProps) {
         {codes.map((code) => (
           <code class="tl-code">{code}</code>
         ))}
-        <time dateTime={new Date(atMs).toISOString()} title={say.exactly(exactTimeOf(atMs), Math.max(0, atMs - startMs))}>
+        <time dateTime={new Date(atMs).toISOString()} title={exactTimeOf(atMs)}>
           {isOtherDay && `${dayOf(atMs)}, `}
-          {clock.format(atMs)}
+          {clockOf(atMs)}
           {waitedMs > 0 && <b class="tl-after">{say.after(waitedMs)}</b>}
         </time>
       </header>

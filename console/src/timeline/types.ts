@@ -1,10 +1,10 @@
 import type { Step } from '../../../server/src/timeline/steps.ts'
-import type { words } from '../words/words.ts'
+import type { smsStatuses, statuses } from '../words/en-messages.ts'
 
 export type { Step }
 
-export type Status = keyof typeof words.messages.statuses
-export type SmsStatus = keyof typeof words.messages.smsStatuses
+export type Status = keyof typeof statuses
+export type SmsStatus = keyof typeof smsStatuses
 
 /** A message, as the API returns it. */
 export type Message = {

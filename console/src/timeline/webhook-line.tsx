@@ -1,17 +1,17 @@
 import { useContext } from 'preact/hooks'
 import { ApiProblem } from '../app/api.ts'
-import { linkTo } from '../app/place.ts'
+import { linkHere } from '../app/place.ts'
 import { useFrame } from '../app/session.tsx'
 import { Button, Copy } from '../kit/controls.tsx'
 import { Icon } from '../kit/icon.tsx'
 import { Problem } from '../kit/problem.tsx'
-import { exactTimeOf } from '../words/numbers.ts'
-import { words } from '../words/words.ts'
+import * as timelineWords from '../words/en-timeline.ts'
+import { exactTimeOf, shortDuration } from '../words/numbers.ts'
 import { EndpointsContext } from './endpoints.ts'
 import { useReplay } from './use-replay.ts'
 import { type Attempt, isAccepted, type WebhookCall } from './webhooks.ts'
 
-const say = words.timeline.webhook
+const say = timelineWords.webhook
 
 /** The attempts to post one event to one endpoint. */
 export function WebhookLine({ call, onReplay }: { call: WebhookCall; onReplay: () => void }) {
@@ -30,8 +30,8 @@ export function WebhookLine({ call, onReplay }: { call: WebhookCall; onReplay: (
             <AttemptMark attempt={attempt} />
           ))}
         </span>
-        <a href={linkTo({ accountId: account.accountId, path: ['webhooks', String(endpointId)] })}>{endpoint}</a>
-        {last && <span class="soft">{say.took(last.durationMs)}</span>}
+        <a href={linkHere(['webhooks', String(endpointId)])}>{endpoint}</a>
+        {last && <span class="soft">{shortDuration(last.durationMs)}</span>}
         {eventId !== undefined && account.role !== 'viewer' && (
           <Replay eventId={eventId} endpointId={endpointId} label={say.replayOf(type, endpoint)} onReplay={onReplay} />
         )}

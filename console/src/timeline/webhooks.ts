@@ -1,25 +1,11 @@
-import type { Step, TimelineItem, WebhookAttempt } from './types.ts'
+import { eventOf } from './looks.ts'
+import type { TimelineItem, WebhookAttempt } from './types.ts'
 
 /** The attempts to post one event to one endpoint. */
 export type WebhookCall = { eventId: string | undefined; type: string | undefined; endpointId: number; attempts: Attempt[] }
 export type Attempt = { atMs: number; attempt: number; status: number | undefined; error: string | undefined; durationMs: number }
 
 export const isAccepted = ({ status }: { status?: number | undefined }) => status !== undefined && status >= 200 && status < 300
-
-/** The steps that emit each type of event. Other types belong to no step. */
-const STEPS_OF: Record<string, Step[]> = {
-  'message.sent': ['sent'],
-  'message.delivered': ['delivered'],
-  'message.read': ['read'],
-  'message.failed': ['failed'],
-  'message.expired': ['expired'],
-  'message.clicked': ['clicked'],
-  'message.replied': ['tapped', 'wrote', 'shared-location', 'sent-file'],
-  'sms.sent': ['sms-sent'],
-  'sms.delivered': ['sms-delivered'],
-  'sms.failed': ['sms-failed'],
-  'recipient.opted_out': ['opted-out'],
-}
 
 /** The calls of webhook endpoints, in the order of their first attempts. */
 export function webhookCallsOf(items: TimelineItem[]): WebhookCall[] {
@@ -42,7 +28,7 @@ export function assignCalls(items: TimelineItem[], calls: WebhookCall[]): Map<nu
   const groups = Map.groupBy(calls, ({ type, endpointId }) => `${endpointId} ${type}`)
   for (const [first, ...more] of groups.values()) {
     if (first === undefined) continue
-    const steps = items.flatMap(({ step }, index) => (STEPS_OF[first.type ?? '']?.includes(step) ? [index] : []))
+    const steps = items.flatMap(({ step }, index) => (eventOf(step) === first.type ? [index] : []))
     for (const [n, call] of [first, ...more].entries()) {
       const index = stepOf(items, steps, call, n, more.length + 1)
       assigned.set(index, [...(assigned.get(index) ?? []), call])

@@ -1,120 +1,84 @@
 import { count } from './numbers.ts'
 
-export const messages = {
-  statuses: {
-    ACCEPTED: 'Accepted',
-    SENDING: 'Sending',
-    SENT: 'Sent',
-    DELIVERED: 'Delivered',
-    READ: 'Read',
-    FAILED: 'Failed',
-    EXPIRED: 'Expired',
-  },
-  smsStatuses: {
-    WAITING: 'SMS waits',
-    SCHEDULED: 'SMS is due',
-    SENT: 'SMS sent',
-    DELIVERED: 'SMS delivered',
-    FAILED: 'SMS failed',
-    NOT_NEEDED: 'SMS not needed',
-    SKIPPED: 'SMS held back',
-  },
-  rcs: (status: string) => `RCS ${status.toLowerCase()}`,
-  followedBy: 'followed by',
-  table: {
-    label: 'Messages',
-    recipient: 'Recipient',
-    status: 'Status',
-    agent: 'Agent',
-    reference: 'Reference',
-    accepted: 'Accepted',
-  },
-  test: 'Test',
-  campaign: 'Campaign',
-  filters: {
-    label: 'Filters',
-    search: 'Search',
-    searchHint: 'A number, a message id, or a reference',
-    find: 'Find',
-    agent: 'Agent',
-    anyAgent: 'Any agent',
-    status: 'Status',
-    anyStatus: 'Any status',
-    unsuccessful: 'Failed or expired',
-    waiting: 'Accepted or sending',
-    several: (names: string[]) => names.join(' or '),
-    kind: 'Kind',
-    real: 'All but tests',
-    tests: 'Tests only',
-    campaign: 'Campaign',
-    anyCampaign: 'Any campaign, or none',
-    unknownCampaign: (id: string) => `Campaign ${id.slice(0, 8)}…`,
-    from: 'Accepted from',
-    to: 'Accepted before',
-    clear: 'Clear the filters',
-  },
-  live: {
-    on: 'New messages appear',
-    pause: 'Pause',
-    resume: 'Resume',
-    paused: 'Paused',
-    arrived: (value: number) => `${count(value, 'new message')} at the top of the list.`,
-  },
-  empty: 'No messages yet',
-  emptyHint: 'Messages appear here within seconds after Herald accepts them.',
-  nothingFound: 'No message matches these filters',
-  asReference: 'Search as a reference',
-  asCampaign: 'Search as a campaign',
-  end: 'There are no more.',
-  older: 'Older',
-  newest: 'Newest',
-  shown: (value: number) => `${count(value, 'message')} shown`,
-  partly: 'Herald has searched only some of the messages so far.',
-  further: 'Search further',
-  looking: 'Searching…',
-  download: 'Download as CSV',
-  asJson: 'As JSON',
-  jsonTitle: 'The message as JSON',
-  jsonMessage: 'Message',
-  jsonTimeline: 'Timeline',
-  facts: {
-    label: 'Ids and facts',
-    message: 'Message',
-    recipient: 'Recipient',
-    reference: 'Your reference',
-    agent: 'Agent',
-    campaign: 'Campaign',
-    triggeredBy: 'Triggered by',
-    accepted: 'Accepted',
-    expires: 'Expires',
-    sms: 'SMS',
-    smsLabel: 'SMS label',
-    segments: (value: number) => count(value, 'SMS', 'SMS'),
-    kind: 'Kind',
-    test: 'Test message, which no report counts',
-    basic: 'RCS Basic',
-  },
-  phone: {
-    label: 'The phone',
-    shown: 'What to show',
-    got: 'What arrived',
-    meant: 'What was meant',
-    platform: 'Phone',
-    android: 'Android',
-    iphone: 'iPhone',
-    nothing: 'Nothing arrived',
-    nothingYet: 'Nothing arrived yet',
-    gone: 'It was delivered, but the simulator no longer has it',
-    noSms: 'The simulator does not have the SMS. This is what Herald sent.',
-    realNetwork: 'A real network does not say what arrived. This is what Herald sent.',
-  },
-  cancel: {
-    button: 'Cancel the message',
-    title: 'Cancel this message?',
-    body: 'Herald does not send the message. Its status becomes FAILED, with the reason CANCELLED. This can’t be undone.',
-    sms: 'The SMS of the request is not sent either.',
-    unknown: 'If an earlier attempt has an unknown outcome, Herald asks the network to revoke the message.',
-    confirm: 'Cancel the message',
-    keep: 'Keep it',
-  },
+// The words of the list of messages, and of one message.
+
+export const statuses = {
+  ACCEPTED: 'Accepted',
+  SENDING: 'Sending',
+  SENT: 'Sent',
+  DELIVERED: 'Delivered',
+  READ: 'Read',
+  FAILED: 'Failed',
+  EXPIRED: 'Expired',
 }
+export const smsStatuses = {
+  WAITING: 'SMS waits',
+  SCHEDULED: 'SMS is due',
+  SENT: 'SMS sent',
+  DELIVERED: 'SMS delivered',
+  FAILED: 'SMS failed',
+  NOT_NEEDED: 'SMS not needed',
+  SKIPPED: 'SMS held back',
+}
+export const rcs = (status: string) => `RCS ${status.toLowerCase()}`
+export const followedBy = 'followed by'
+export const test = 'Test'
+
+/** What other lists need, too. */
+export const filters = { label: 'Filters', search: 'Search', find: 'Find', clear: 'Clear the filters', anyStatus: 'Any status' }
+export const searchHint = 'A number, a message id, or a reference'
+export const anyAgent = 'Any agent'
+export const or = ' or '
+export const real = 'All but tests'
+export const tests = 'Tests only'
+export const anyCampaign = 'Any campaign, or none'
+export const from = 'Accepted from'
+export const to = 'Accepted before'
+
+export const follows = 'New messages appear'
+export const pause = 'Pause'
+export const resume = 'Resume'
+export const paused = 'Paused'
+export const arrived = (value: number) => `${count(value, 'new message')} at the top of the list.`
+
+export const empty = 'No messages yet'
+export const nothingFound = 'No message matches these filters'
+export const asReference = 'Search as a reference'
+export const end = 'There are no more.'
+export const older = 'Older'
+export const newest = 'Newest'
+export const shown = (value: number) => `${count(value, 'message')} shown`
+export const partly = 'Herald has searched only some of the messages so far.'
+export const further = 'Search further'
+export const download = 'Download as CSV'
+export const asJson = 'As JSON'
+
+export const idsAndFacts = 'Ids and facts'
+export const message = 'Message'
+export const recipient = 'Recipient'
+export const status = 'Status'
+export const reference = 'Reference'
+export const agent = 'Agent'
+export const campaign = 'Campaign'
+export const triggeredBy = 'Triggered by'
+export const accepted = 'Accepted'
+export const expires = 'Expires'
+export const smsLabel = 'SMS label'
+export const segments = (value: number) => count(value, 'SMS', 'SMS')
+export const kind = 'Kind'
+
+export const thePhone = 'The phone'
+export const whatToShow = 'What to show'
+export const got = 'What arrived'
+export const meant = 'What was meant'
+export const nothing = 'Nothing arrived'
+export const nothingYet = 'Nothing arrived yet'
+export const gone = 'Delivered, but the simulator no longer has it'
+export const asSent = 'As Herald sent it: what arrived is not known.'
+
+export const cancel = 'Cancel the message'
+export const cancelTitle = 'Cancel this message?'
+export const cancelBody = 'Its status becomes FAILED, with the reason CANCELLED. This can’t be undone.'
+export const cancelSms = 'The SMS of the request is not sent either.'
+export const cancelUnknown = 'Herald asks the network to revoke it, if the network may have it.'
+export const keep = 'Keep it'

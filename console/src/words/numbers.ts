@@ -41,11 +41,9 @@ export function duration(ms: number): string {
 /** The same, for a label: `64 ms`, `5.3 s`, `2 h 5 min`. */
 export const shortDuration = (ms: number) =>
   duration(ms)
-    .replace(/ milliseconds?/, ' ms')
-    .replace(/ seconds?/, ' s')
-    .replace(/ minutes?/, ' min')
-    .replace(/ hours?/, ' h')
-    .replace(/ days?/, ' d')
+    .replace(/milliseconds?/, 'ms')
+    .replace(/minutes?/, 'min')
+    .replace(/(second|hour|day)s?/g, (unit) => unit.slice(0, 1))
 
 const moment = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
@@ -57,6 +55,11 @@ export const dayOf = (at: string | number | Date) => day.format(new Date(at))
 
 /** A time with its date and zone, for the text on hover: `18 Nov 2026, 09:30:00 CET`. */
 export const exactTimeOf = (at: string | number | Date) => exact.format(new Date(at))
+
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 })
+
+/** A time of a day, such as `09:30:00.250`. */
+export const clockOf = (at: string | number) => clock.format(new Date(at))
 
 /** A time of the browser's zone, such as `18 November at 09:30:00`. */
 export const momentOf = (at: string | number) => moment.format(new Date(at))

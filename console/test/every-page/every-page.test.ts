@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { assertAccessible, browserTest, openPage } from '../support/browser.ts'
 import { controlsOf, lostControls, lostTexts } from '../support/fits.ts'
 import { cookieOf, herald } from './shared.ts'
-import { STATES, type State } from './states.ts'
+import type { State } from './state.ts'
+import { STATES } from './states.ts'
 
 type Opened = Awaited<ReturnType<typeof openPage>>
 const pages = new Map<string, Opened>()

@@ -77,10 +77,3 @@ testJourney('shows a tap, its event within a second, and its webhook in one view
   assert.match(printed(), /"type":"message.replied".*"payload":"change-day"/)
   assert.equal(await steps.filter({ hasText: '(done)' }).count(), 3)
 })
-
-testJourney('shows a newcomer why a message falls back to SMS', newAccount, async ({ page, person }) => {
-  await page.goto('/console')
-  await person.press(page.getByRole('button', { name: 'Send and see why' }))
-  await page.getByText(/^The recipient got it by SMS after/).waitFor()
-  await page.getByText('The number has no RCS; the SMS of the request went out').waitFor()
-})

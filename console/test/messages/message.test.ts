@@ -18,7 +18,7 @@ test('says of a number without RCS that the SMS arrived, and why each step happe
   const rules = page.getByRole('list', { name: 'The rules of the SMS' }).getByRole('listitem')
   await rules.nth(7).waitFor()
   assert.equal(await rules.count(), 8)
-  assert.match((await rules.last().textContent()) ?? '', /Quarantine.*the quarantine is 24 hours/)
+  assert.match((await rules.last().textContent()) ?? '', /Quarantine.*24 hours; there was no SMS before/)
   await step(page, 'SMS delivered').waitFor()
   const phone = page.getByRole('figure', { name: 'Android phone' })
   await phone.getByText('Your parcel is on its way, by SMS.').waitFor()
@@ -138,7 +138,7 @@ test('shows the date where the day of a step changes, and the exact time on hove
   assert.match((await timeOf('Delivered').textContent()) ?? '', new RegExp(`^${tomorrow}, \\d\\d:`))
   assert.match((await timeOf('Read').textContent()) ?? '', /^\d\d:/)
   const title = (await timeOf('Delivered').getAttribute('title')) ?? ''
-  assert.match(title, new RegExp(`^${tomorrow}, \\d\\d:\\d\\d:\\d\\d \\S+, 1 day.* after it was accepted$`))
+  assert.match(title, new RegExp(`^${tomorrow}, \\d\\d:\\d\\d:\\d\\d \\S+$`))
   await end()
 })
 
@@ -214,7 +214,7 @@ test(
     isDown = false
     await region.getByText('What arrived').click()
     await region.getByRole('button', { name: 'Try again' }).click()
-    await region.getByRole('heading', { name: 'It was delivered, but the simulator no longer has it' }).waitFor()
+    await region.getByRole('heading', { name: 'Delivered, but the simulator no longer has it' }).waitFor()
     await close()
   },
 )

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
 import { after } from 'node:test'
 import { AxeBuilder } from '@axe-core/playwright'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
+import { launchChromium, PROGRAM, SHELL } from './chromium.ts'
 
 // Debian's Chromium, which tests drive as a person would.
-
-const SHELL = '/usr/bin/chromium-headless-shell'
-const PROGRAM = [SHELL, '/usr/bin/chromium'].find((path) => existsSync(path))
 
 /** For the options of a test: why it is skipped, if it is. */
 export const browserTest = { skip: PROGRAM === undefined && 'Chromium is missing: apt-get install chromium-headless-shell' }
@@ -18,8 +15,7 @@ export const pictureTest = { skip: PROGRAM !== SHELL && 'chromium-headless-shell
 let starting: Promise<Browser> | undefined
 
 async function theBrowser(): Promise<Browser> {
-  // Tests may run as root, for whom the sandbox does not work. Without hinting, texts have the same width everywhere.
-  starting ??= chromium.launch({ executablePath: PROGRAM as string, args: ['--no-sandbox', '--font-render-hinting=none'] })
+  starting ??= launchChromium()
   return await starting
 }
 

@@ -11,10 +11,16 @@ import { startSimulator } from '../../../server/test/support/simulator.ts'
 
 export type Herald = Awaited<ReturnType<typeof startHerald>>
 
-/** `byHand`: why the tests write rows that no request wrote, if they do. */
-export async function startHerald({ byHand }: { byHand?: string } = {}) {
+type Options = {
+  /** Why the tests write rows that no request wrote, if they do. */
+  byHand?: string
+  /** By default, a new one on the server that all tests share. */
+  database?: { pool: Pool; url: string }
+}
+
+export async function startHerald({ byHand, database }: Options = {}) {
   const rows = byHand === undefined ? {} : { uncounted: byHand, unmetered: byHand }
-  const { pool, url: HERALD_DATABASE_URL } = await createTestDatabase({ unlogged: 'nothing here concerns crashes', ...rows })
+  const { pool, url: HERALD_DATABASE_URL } = database ?? (await createTestDatabase({ unlogged: 'nothing here concerns crashes', ...rows }))
   const simulator = await startSimulator()
   const service = await startTestService(
     // Tests look again and again.

@@ -20,7 +20,7 @@ const CASES: Case[] = [
   {
     what: 'a delivered message',
     message: message({ status: 'DELIVERED', deliveredAt: time(1.2) }),
-    says: /^The recipient got it by RCS after 1\.2 seconds\. The network has not reported that it was read\.$/,
+    says: /^The recipient got it by RCS after 1\.2 seconds\. It was not read so far\.$/,
     tone: 'good',
   },
   {
@@ -89,7 +89,7 @@ const CASES: Case[] = [
     what: 'a message that was delivered late',
     message: { ...expired, ...sms({ status: 'NOT_NEEDED', reason: 'RCS_DELIVERED' }) },
     items: [item(60, 'expired'), item(61, 'delivered-late')],
-    says: /^The recipient got it by RCS after all\. .* so this status stays\.$/,
+    says: /^The recipient got it by RCS after all\. .* This status stays\.$/,
     tone: 'good',
   },
   {
@@ -109,7 +109,7 @@ const CASES: Case[] = [
     what: 'an SMS that waits for its turn',
     message: { ...failed, ...sms({ status: 'SCHEDULED', dueAt: time(5) }) },
     now: 10,
-    says: /The SMS is due now, and waits for its turn\.$/,
+    says: /The SMS is due now\.$/,
     tone: 'wait',
   },
   {
@@ -141,7 +141,7 @@ const CASES: Case[] = [
   {
     what: 'a message that is with the network',
     message: message({ status: 'SENT', sentAt: time(1) }),
-    says: /^The network has it, but has not delivered it yet\. It can be delivered until .*; there is no SMS to fall back to\.$/,
+    says: /^The network has it, but has not delivered it yet\. It can be delivered until .*; the request has no SMS to fall back to\.$/,
     tone: 'wait',
   },
 ]

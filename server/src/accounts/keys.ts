@@ -149,19 +149,36 @@ export const KEY_LIST: ListDefinition<'createdAt' | 'integrationKey'> = {
   defaultSort: 'createdAt',
 }
 
-export async function listKeys(db: Executor, accountId: number, read: PageRead = wholeList(KEY_LIST)): Promise<KeyInfo[]> {
+export const KEY_STATUSES = ['ACTIVE', 'EXPIRED', 'REVOKED'] as const
+export type KeyStatus = (typeof KEY_STATUSES)[number]
+
+/** In SQL. An expired key that was revoked counts as revoked. */
+const HAS_STATUS: Record<KeyStatus, string> = {
+  ACTIVE: 'k.revoked_at is null and (k.expires_at is null or k.expires_at > now())',
+  EXPIRED: 'k.revoked_at is null and k.expires_at <= now()',
+  REVOKED: 'k.revoked_at is not null',
+}
+
+/** `status`: only the keys that have it. */
+export async function listKeys(
+  db: Executor,
+  accountId: number,
+  read: PageRead = wholeList(KEY_LIST),
+  status?: KeyStatus,
+): Promise<KeyInfo[]> {
   const account = await db.query('select from accounts where id = $1', [accountId])
   if (account.rowCount === 0) noSuchAccount(accountId)
   const { rows } = await db.query<KeyInfo>(
-    `select ${KEY_INFO} from integration_keys k where account_id = $1 and ${read.condition} order by ${read.orderBy} limit $2`,
+    `select ${KEY_INFO} from integration_keys k where account_id = $1 and ${status === undefined ? 'true' : HAS_STATUS[status]} and ${read.condition}
+     order by ${read.orderBy} limit $2`,
     [accountId, read.fetch, ...read.values],
   )
   return rows
 }
 
-export async function readKeysPage(db: Executor, accountId: number, query: PageQuery): Promise<PageOf<KeyInfo>> {
+export async function readKeysPage(db: Executor, accountId: number, query: PageQuery & { status?: KeyStatus }): Promise<PageOf<KeyInfo>> {
   const page = readPage(KEY_LIST, query, 3, `keys ${accountId}`)
-  return page.toBody(await listKeys(db, accountId, page))
+  return page.toBody(await listKeys(db, accountId, page, query.status))
 }
 
 // Networks are returned as text: the driver has no type for them.

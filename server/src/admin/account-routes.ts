@@ -15,6 +15,8 @@ import {
 } from '../accounts/accounts.ts'
 import { readQuotas, setQuotas } from '../accounts/quotas.ts'
 import type { Pool } from '../db/pool.ts'
+import { readTroubles } from '../health/account-troubles.ts'
+import { sharedReading } from '../health/shared-reading.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
 import { listQuery, listResponses } from '../http/list-schemas.ts'
@@ -28,11 +30,14 @@ import {
   NewAccount,
   QuotasBody,
   QuotasChange,
+  TroublesBody,
   WaitingBody,
 } from './account-schemas.ts'
 import { adminOf } from './guard.ts'
 
 const tags = [ACCOUNTS_TAG.name]
+/** Every open page of an operator asks every five seconds. */
+const TROUBLES_FRESH_MS = 2_000
 const BODY_ERRORS = ['RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'] as const
 const TheAccount = refTo(AccountBody, { description: 'The account.' })
 
@@ -80,6 +85,27 @@ export const accountListRoutes: Routes = async (app, { pool }) => {
       request.change = { after: account, accountId: account.accountId }
       return await reply.code(201).send(account)
     },
+  )
+
+  const troubles = sharedReading(() => readTroubles(pool), TROUBLES_FRESH_MS)
+  app.get(
+    '/account-troubles',
+    {
+      schema: {
+        operationId: 'listAccountTroubles',
+        tags,
+        summary: 'List the accounts in which something may need a look',
+        description:
+          'At most 1,000: first those whose messages have waited longest, then those with failing endpoints and failed messages.',
+        querystring: NoQuery,
+        response: {
+          200: { ...TroublesBody, description: 'The accounts, with their figures, up to two seconds old. All others are well.' },
+          ...errorResponses(),
+        },
+      },
+      config: { role: 'operator' },
+    },
+    async () => ({ items: await troubles() }),
   )
 }
 

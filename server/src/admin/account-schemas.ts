@@ -41,6 +41,28 @@ export const WaitingBody = Type.Object(
   object,
 )
 
+export const TroublesBody = Type.Object(
+  {
+    items: Type.Array(
+      Type.Object(
+        {
+          accountId: Type.Integer(),
+          oldestDueMs: Type.Unsafe<number | null>({
+            anyOf: [{ type: 'integer' }, { type: 'null' }],
+            description: 'For how long the oldest message has been due that could be sent now.',
+          }),
+          failingEndpoints: Type.Integer({ description: 'Webhook endpoints that fail, or were disabled because they failed.' }),
+          accepted: Type.Integer({ description: 'Messages accepted in the last 24 hours.' }),
+          failed: Type.Integer({ description: 'Messages that failed or expired in the last 24 hours, and for which no SMS was sent.' }),
+          quotaUsed: Type.Number({ description: 'The larger share of its quotas that is used: messages of the day, or stored bytes.' }),
+        },
+        object,
+      ),
+    ),
+  },
+  object,
+)
+
 const QUOTA = {
   quota: Type.Integer(),
   isDefault: Type.Boolean({ description: 'Whether it is the default, and not set for the account.' }),

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
-import { AGENT_LIST, BILLING_TYPES, createAgent, findAgent, readAgentsPage, updateAgent } from '../agents/agents.ts'
+import { AGENT_LIST, BILLING_TYPES, createAgent, findAgentWithAccounts, readAgentsPage, updateAgent } from '../agents/agents.ts'
 import { AGENTS_TAG } from '../agents/routes.ts'
 import type { Pool } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
@@ -74,14 +74,14 @@ const readRoutes: Routes = async (app, { pool }) => {
       schema: {
         operationId: 'readAgent',
         tags,
-        summary: 'Read an agent',
+        summary: 'Read an agent and the accounts it is assigned to',
         params: AgentPath,
         querystring: NoQuery,
-        response: { 200: TheRecord, ...errorResponses('RCS_NOT_FOUND') },
+        response: { 200: { ...AgentWithAccounts, description: 'The agent.' }, ...errorResponses('RCS_NOT_FOUND') },
       },
       config: { role: 'operator' },
     },
-    async (request) => await findAgent(pool, request.params.agentId),
+    async (request) => await findAgentWithAccounts(pool, request.params.agentId),
   )
 }
 

@@ -6,6 +6,7 @@ import {
   activateAgent,
   assignAgent,
   countAgentUse,
+  MAX_COUNTED_USE,
   readAssignment,
   readAssignmentsPage,
   unassignAgent,
@@ -33,7 +34,7 @@ const AgentUse = Type.Object(
 )
 const AssignmentWithUse = Type.Object(
   { agent: refTo(Agent), use: AgentUse },
-  { ...object, description: 'The agent, and what depends on it.' },
+  { ...object, description: `The agent, and what depends on it. Each number stops at ${MAX_COUNTED_USE}.` },
 )
 const Unassigned = Type.Object({ agent: refTo(Agent), autoRepliesRemoved: Type.Integer() }, { ...object, description: 'It is unassigned.' })
 const TheAgent = refTo(Agent, { description: 'The agent.' })
@@ -55,7 +56,7 @@ const readRoutes: Routes = async (app, { pool }) => {
         operationId: 'listAssignments',
         tags,
         summary: 'List the agents assigned to an account, also inactive ones',
-        querystring: listQuery(ASSIGNMENT_LIST, {}),
+        querystring: listQuery(ASSIGNMENT_LIST, { active: Type.Optional(Type.Boolean()) }),
         response: listResponses(refTo(Agent), 'A page of agents.'),
       },
       config: { role: 'viewer' },

@@ -42,6 +42,9 @@ const AuditEntry = Type.Object(
 const FILTERS = {
   action: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
   actor: Type.Optional(Type.String({ minLength: 1, maxLength: 254, description: 'Exactly this name.' })),
+  subject: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 254, description: 'Exactly this subject; a phone number is masked first.' }),
+  ),
   from: incomingMoment('At this time or later; or on this day (UTC) or later.'),
   to: incomingMoment('Before this time; or on this day (UTC) or earlier.'),
 }

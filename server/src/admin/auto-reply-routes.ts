@@ -8,6 +8,7 @@ import {
   AUTO_REPLY_LIST,
   type AutoReply as AutoReplyRecord,
   addAutoReply,
+  changeAutoReply,
   findOwnAutoReply,
   readAutoRepliesPage,
   removeAutoReply,
@@ -30,13 +31,17 @@ const AutoReply = Type.Object(
   },
   { $id: 'AutoReply', ...object },
 )
+const FIELDS = {
+  keyword: Type.String({ minLength: 1, maxLength: 200, description: 'One or more words. Case and accents are ignored.' }),
+  templateId: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'An approved template of the account.' }),
+}
 const NewAutoReply = Type.Object(
-  {
-    agentId: Type.String({ minLength: 1, maxLength: 200, description: 'The agent that recipients write to.' }),
-    keyword: Type.String({ minLength: 1, maxLength: 200, description: 'One or more words. Case and accents are ignored.' }),
-    templateId: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'An approved template of the account.' }),
-  },
+  { agentId: Type.String({ minLength: 1, maxLength: 200, description: 'The agent that recipients write to.' }), ...FIELDS },
   object,
+)
+const ChangedAutoReply = Type.Object(
+  { keyword: Type.Optional(FIELDS.keyword), templateId: Type.Optional(FIELDS.templateId) },
+  { ...object, minProperties: 1 },
 )
 const AutoReplyPath = Type.Object({ autoReplyId: Type.Integer() }, object)
 
@@ -105,6 +110,29 @@ const changeRoutes: Routes = async (app, { pool }) => {
     },
     async (request, reply) =>
       await reply.code(201).send(shown(await addAutoReply(pool, { accountId: callerOf(request).accountId, ...request.body }))),
+  )
+
+  app.patch(
+    '/auto-replies/:autoReplyId',
+    {
+      schema: {
+        operationId: 'changeAutoReply',
+        tags,
+        summary: 'Change the keyword or the template of an automatic reply',
+        params: AutoReplyPath,
+        querystring: NoQuery,
+        body: ChangedAutoReply,
+        response: {
+          200: refTo(AutoReply, { description: 'The automatic reply.' }),
+          ...errorResponses('RCS_NOT_FOUND', 'RCS_REFUSED', ...BODY_ERRORS),
+        },
+      },
+      config: { role: 'admin' },
+    },
+    async (request) => {
+      const reply = await findOwnAutoReply(pool, callerOf(request).accountId, request.params.autoReplyId)
+      return shown(await changeAutoReply(pool, reply, request.body))
+    },
   )
 
   app.delete(

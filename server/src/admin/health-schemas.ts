@@ -41,6 +41,7 @@ export const Node = Type.Object(
     streams: count('Open streams.'),
     eventsBehindMs: count('How far the log is behind: the time since the process last found that no event waited for its position.'),
     clockDifferenceMs: nullable({ type: 'integer', description: 'How far the database’s clock is ahead of the clock of its machine.' }),
+    standbysSeen: count('The most standbys of the database that it saw connected at once within the last hour.'),
   },
   { $id: 'Node', ...strict },
 )
@@ -50,6 +51,20 @@ const BACKLOG = {
   oldestDueAt: nullable(OutgoingTime),
   oldestMs: nullable({ type: 'integer', description: 'For how long the oldest has been due.' }),
 }
+
+const Standbys = Type.Object(
+  {
+    connected: nullable({
+      type: 'integer',
+      description: 'Null if the owner of the tables lacks pg_read_all_stats, which PostgreSQL requires here.',
+    }),
+    missing: count(
+      'Standbys that should be connected and are not: commits wait for them, a replication slot is reserved for them, or they were connected within the last hour.',
+    ),
+    commitsWait: Type.Boolean({ description: 'Whether no commit ends until a synchronous standby is back.' }),
+  },
+  strict,
+)
 
 const Database = Type.Object(
   {
@@ -64,6 +79,7 @@ const Database = Type.Object(
       description: 'Up to a minute old. Null if the service role lacks the privilege to connect, which PostgreSQL requires here.',
     }),
     clockDifferenceMs: count('How far the database’s clock is ahead of the clock of the process that responds.'),
+    standbys: Standbys,
   },
   strict,
 )
@@ -76,7 +92,10 @@ const Carrier = Type.Object(
 export const HealthBody = Type.Object(
   {
     checkedAt: OutgoingTime,
-    nodes: Type.Array(Type.Ref('Node#'), { description: 'The processes that wrote their status within the last minute.' }),
+    nodes: Type.Array(Type.Ref('Node#'), {
+      description:
+        'The processes that wrote their status within the last 15 minutes, and have not ended in order. One whose `seenAt` is more than 7 seconds ago is lost.',
+    }),
     carriers: Type.Array(Carrier),
     queue: Type.Object(BACKLOG, { ...strict, description: 'Messages that could be sent now. Those that wait on purpose are not counted.' }),
     smsQueue: Type.Object(BACKLOG, strict),

@@ -11,7 +11,7 @@ import { ensurePerson, listPeople, PEOPLE_LIST, type Person, readPeoplePage, rem
 import { type AccountRole, roleIn } from '../people/roles.ts'
 import { NoBody, NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import { adminOf } from './guard.ts'
-import { LinkBody, NewMemberBody, PEOPLE_TAG, PersonPath, RoleBody, RoleInAccount } from './people-schemas.ts'
+import { LinkBody, NewMemberBody, PEOPLE_FILTERS, PEOPLE_TAG, PersonPath, RoleBody, RoleInAccount } from './people-schemas.ts'
 
 const tags = [PEOPLE_TAG.name]
 const BODY_ERRORS = ['RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'] as const
@@ -43,7 +43,7 @@ const notMember = (personId: number, accountId: number) => noSuch(`There is no p
 /** The error is the same for a person of another account and for one who does not exist. */
 async function findMember(pool: Pool, request: FastifyRequest, personId: number): Promise<Person> {
   const { accountId } = callerOf(request)
-  const person = (await listPeople(pool, accountId)).find((each) => each.personId === personId)
+  const person = (await listPeople(pool, { accountId })).find((each) => each.personId === personId)
   if (person === undefined) throw notMember(personId, accountId)
   return person
 }
@@ -89,7 +89,7 @@ const readRoutes: Routes = async (app, { pool }) => {
         operationId: 'listAccountPeople',
         tags,
         summary: 'List the people with a role in an account',
-        querystring: listQuery(PEOPLE_LIST, {}),
+        querystring: listQuery(PEOPLE_LIST, PEOPLE_FILTERS),
         response: listResponses(refTo(AccountMember), 'A page of people.'),
       },
       config: { role: 'admin' },

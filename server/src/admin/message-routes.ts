@@ -10,25 +10,27 @@ import { NoQuery } from '../schemas.ts'
 
 const object = { additionalProperties: false }
 
+// Not the schema of requests: stored content may be older than its rules, and the text of an erased person is empty.
+export const ContentOfMessage = Type.Unsafe<MessageContent>({
+  type: 'object',
+  additionalProperties: true,
+  description: 'As in the request, or its template.',
+})
+
+export const SmsOfMessage = Type.Object(
+  {
+    sender: Type.String(),
+    text: Type.String({ description: 'As it is sent, but with the links of the request.' }),
+    hasShortLinks: Type.Boolean({ description: 'Whether the recipient gets short links instead.' }),
+  },
+  { ...object, description: 'The SMS that the message falls back to, if it has one.' },
+)
+
 const SentContent = Type.Object(
   {
     messageId: Type.String({ format: 'uuid' }),
-    // Not the schema of requests: stored content may be older than its rules, and the text of an erased person is empty.
-    content: Type.Unsafe<MessageContent>({
-      type: 'object',
-      additionalProperties: true,
-      description: 'As in the request, or its template.',
-    }),
-    sms: Type.Optional(
-      Type.Object(
-        {
-          sender: Type.String(),
-          text: Type.String({ description: 'As it is sent, but with the links of the request.' }),
-          hasShortLinks: Type.Boolean({ description: 'Whether the recipient gets short links instead.' }),
-        },
-        { ...object, description: 'The SMS that the message falls back to, if it has one.' },
-      ),
-    ),
+    content: ContentOfMessage,
+    sms: Type.Optional(SmsOfMessage),
   },
   { ...object, description: 'What the message says.' },
 )

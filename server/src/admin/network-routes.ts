@@ -18,6 +18,8 @@ const Carrier = Type.Object(
     carrier: Type.String(),
     isSimulated: Type.Boolean({ description: 'Whether it is the simulator, with phones that people can use.' }),
     agentIds: Type.Array(Type.String(), { description: 'The agents of the account whose messages it gets.' }),
+    messagesPerSecond: Type.Optional(Type.Integer({ description: 'The limit of all agents of the carrier together, if it has one.' })),
+    messagesPerSecondPerAgent: Type.Optional(Type.Integer({ description: 'The limit of each agent, if it has one.' })),
   },
   object,
 )

@@ -21,6 +21,7 @@ import { requireSession } from './guard.ts'
 import {
   LinkBody,
   NewPersonBody,
+  PEOPLE_FILTERS,
   PEOPLE_TAG,
   PersonBody,
   PersonChangeBody,
@@ -58,7 +59,7 @@ const readRoutes: Routes = async (app, { pool }) => {
         operationId: 'listPeople',
         tags,
         summary: 'List all people',
-        querystring: listQuery(PEOPLE_LIST, {}),
+        querystring: listQuery(PEOPLE_LIST, PEOPLE_FILTERS),
         response: listResponses(refTo(PersonBody), 'A page of people.'),
       },
       config: { role: 'operator' },

@@ -18,6 +18,10 @@ export const RoleList = Type.Array(Type.Object({ accountId: Type.Integer(), role
   description: 'The roles in single accounts. An operator needs none.',
 })
 
+export const PEOPLE_FILTERS = {
+  search: Type.Optional(Type.String({ minLength: 1, maxLength: 254, description: 'Part of the name or the e-mail address.' })),
+}
+
 export const PersonBody = Type.Object(
   {
     personId: Type.Integer(),

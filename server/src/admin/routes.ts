@@ -18,6 +18,7 @@ import { allAgentRoutes } from './agent-routes.ts'
 import { assignmentRoutes } from './assignment-routes.ts'
 import { AUDIT_TAG, accountAuditRoutes, auditRoutes } from './audit-routes.ts'
 import { AUTO_REPLIES_TAG, autoReplyRoutes } from './auto-reply-routes.ts'
+import { campaignProgressRoutes } from './campaign-progress-routes.ts'
 import { campaignPlanRoutes } from './campaign-routes.ts'
 import { auditChanges } from './changes.ts'
 import { describeGuard } from './describe.ts'
@@ -85,7 +86,16 @@ type Options = OidcOptions & {
   idKey: Buffer
 }
 
-const OF_ACCOUNT = [accountRoutes, keyRoutes, assignmentRoutes, memberRoutes, autoReplyRoutes, campaignPlanRoutes, messageContentRoutes]
+const OF_ACCOUNT = [
+  accountRoutes,
+  keyRoutes,
+  assignmentRoutes,
+  memberRoutes,
+  autoReplyRoutes,
+  campaignPlanRoutes,
+  campaignProgressRoutes,
+  messageContentRoutes,
+]
 
 export async function addAdminRoutes(admin: FastifyInstance, options: Options): Promise<void> {
   const {

@@ -28,9 +28,14 @@ export const ASSIGNMENT_LIST: ListDefinition<'agentId'> = {
   defaultSort: 'agentId',
 }
 
-export async function readAssignmentsPage(db: Executor, accountId: number, query: PageQuery): Promise<PageOf<Agent>> {
+export async function readAssignmentsPage(
+  db: Executor,
+  accountId: number,
+  query: PageQuery & { active?: boolean },
+): Promise<PageOf<Agent>> {
   const page = readPage(ASSIGNMENT_LIST, query, 3, `assignments ${accountId}`)
-  return page.toBody(await readAssignments(db, accountId, page))
+  const condition = query.active === undefined ? page.condition : `s.active = ${query.active} and ${page.condition}`
+  return page.toBody(await readAssignments(db, accountId, { ...page, condition }))
 }
 
 /** Lists the agents assigned to an account, also inactive ones. `name`: of the prepared statement. */
@@ -140,15 +145,19 @@ export async function unassignAgent(pool: Pool, agentId: string, accountId: numb
 
 type AgentUse = { messages: number; campaigns: number; autoReplies: number; optOuts: number }
 
-/** Counts what depends on an agent of an account, or of all accounts. Changes nothing. */
+/** Where the count of what depends on an agent stops: a queue may have millions of messages. */
+export const MAX_COUNTED_USE = 10_000
+
+/** Counts what depends on an agent of an account, or of all accounts, each up to MAX_COUNTED_USE. Changes nothing. */
 export async function countAgentUse(db: Executor, agentId: string, accountId?: number): Promise<AgentUse> {
-  const own = 'agent_id = $1 and ($2::int is null or account_id = $2)'
+  const counted = (table: string, condition = 'true') =>
+    `(select count(*) from (select from ${table} where agent_id = $1${accountId === undefined ? '' : ' and account_id = $2'} and ${condition}
+      limit ${MAX_COUNTED_USE}) as counted)`
   const { rows } = await db.query<AgentUse>(
-    `select (select count(*) from queue where ${own} and task = 'send') as messages,
-       (select count(*) from campaigns where ${own} and status in ('SCHEDULED', 'RUNNING', 'PAUSED')) as campaigns,
-       (select count(*) from auto_replies where ${own}) as "autoReplies",
-       (select count(*) from opt_outs where ${own} and opted_out) as "optOuts"`,
-    [agentId, accountId ?? null],
+    `select ${counted('queue', "task = 'send'")} as messages,
+       ${counted('campaigns', "status in ('SCHEDULED', 'RUNNING', 'PAUSED')")} as campaigns,
+       ${counted('auto_replies')} as "autoReplies", ${counted('opt_outs', 'opted_out')} as "optOuts"`,
+    accountId === undefined ? [agentId] : [agentId, accountId],
   )
   return rows[0] as AgentUse
 }
@@ -207,6 +216,12 @@ export async function listAgents(db: Executor, read: PageRead = wholeList(AGENT_
     [read.fetch, ...read.values],
   )
   return rows
+}
+
+/** An agent with the accounts that it is assigned to. */
+export async function findAgentWithAccounts(db: Executor, agentId: string): Promise<AgentWithAccounts> {
+  const [agent] = await listAgents(db, { condition: 'agent_id = $2', values: [agentId], orderBy: 'agent_id', fetch: 1 })
+  return agent ?? noSuchAgent(agentId)
 }
 
 export async function readAgentsPage(db: Executor, query: PageQuery): Promise<PageOf<AgentWithAccounts>> {

@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Column } from '../reports/exports/columns.ts'
 import { copyRows } from '../reports/exports/copy.ts'
 import { endOf, startOf } from '../time.ts'
-import type { AuditFilters } from './list.ts'
+import { type AuditFilters, asLogged } from './list.ts'
 
 const value = (name: string, sql: string): Column => ({ name, sql, isText: false })
 const text = (name: string, sql: string): Column => ({ name, sql, isText: true })
@@ -24,12 +24,13 @@ export const AUDIT_COLUMNS = [
 ]
 
 /** A COPY statement for the audit log, the newest entries first. */
-export function copyAudit({ accountIds, action, actor, from, to }: AuditFilters): string {
+export function copyAudit({ accountIds, action, actor, subject, from, to }: AuditFilters): string {
   const literal = pg.escapeLiteral
   const conditions = [
     accountIds && `e.account_id = any (array[${accountIds.map(Number).join(', ')}]::int[])`,
     action && `e.action = ${literal(action)}`,
     actor && `e.actor_name = ${literal(actor)}`,
+    subject && `e.subject = ${literal(asLogged(subject) as string)}`,
     from && `e.at >= ${literal((startOf(from) as Date).toISOString())}`,
     to && `e.at < ${literal((endOf(to) as Date).toISOString())}`,
   ].filter((condition) => condition !== undefined)

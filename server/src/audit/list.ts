@@ -1,6 +1,7 @@
 import type { Executor } from '../db/pool.ts'
 import { type ListDefinition, type PageQuery, readPage, withinPageBytes } from '../http/paging.ts'
 import { endOf, startOf } from '../time.ts'
+import { maskWithPlus } from './mask.ts'
 
 export type AuditEntry = {
   entryId: number
@@ -16,7 +17,10 @@ export type AuditEntry = {
 }
 
 /** `accountIds`: only entries of these accounts. */
-export type AuditFilters = { accountIds?: readonly number[]; action?: string; actor?: string; from?: string; to?: string }
+export type AuditFilters = { accountIds?: readonly number[]; action?: string; actor?: string; subject?: string; from?: string; to?: string }
+
+/** The log has phone numbers only masked, so a whole number finds the entries of all numbers that look the same there. */
+export const asLogged = (subject: string | undefined) => subject && maskWithPlus(subject)
 
 /** Entries get their ids in the order in which they are written. */
 export const AUDIT_LIST: ListDefinition<'entryId'> = {
@@ -30,8 +34,8 @@ const ENTRY = `e.id as "entryId", e.at, json_build_object('kind', e.actor_kind, 
 
 /** Lists the audit log, the newest entries first. */
 export async function listAudit(db: Executor, query: PageQuery & AuditFilters) {
-  const page = readPage(AUDIT_LIST, query, 7)
-  const { accountIds, action, actor, from, to } = query
+  const page = readPage(AUDIT_LIST, query, 8)
+  const { accountIds, action, actor, subject, from, to } = query
   const { rows } = await db.query<AuditEntry & { found: number; bytesBefore: number | null }>(
     withinPageBytes(
       `select ${ENTRY} from audit_log e
@@ -40,11 +44,12 @@ export async function listAudit(db: Executor, query: PageQuery & AuditFilters) {
          and ($3::text is null or e.actor_name = $3)
          and ($4::timestamptz is null or e.at >= $4)
          and ($5::timestamptz is null or e.at < $5)
+         and ($7::text is null or e.subject = $7)
          and ${page.condition}
        order by ${page.orderBy} limit $6`,
       `300 + coalesce(octet_length("before"::text), 0) + coalesce(octet_length("after"::text), 0)`,
     ),
-    [accountIds, action, actor, from && startOf(from), to && endOf(to), page.fetch, ...page.values],
+    [accountIds, action, actor, from && startOf(from), to && endOf(to), page.fetch, asLogged(subject), ...page.values],
   )
   return page.toBody(
     rows.map(({ found, bytesBefore, ...entry }) => entry),

@@ -11,6 +11,7 @@ import {
   createAgent,
   findAgent,
   listAgents,
+  MAX_COUNTED_USE,
   readAssignment,
   unassignAgent,
   updateAgent,
@@ -101,18 +102,22 @@ const unassign = confirmedCommand('unassign', 'end the assignment of an agent to
     const agent = await withDatabase(async (pool) => {
       await readAssignment(pool, id, account)
       const { autoReplies, optOuts } = await countAgentUse(pool, id, account)
-      const kept = `${quantity(autoReplies, 'automatic reply is', 'automatic replies are')} removed and ${quantity(optOuts, 'opt-out is', 'opt-outs are')} kept`
+      const kept = `${quantity(autoReplies, 'automatic reply is', 'automatic replies are')} removed and ${counted(optOuts, 'opt-out is', 'opt-outs are')} kept`
       await confirm(options, `unassign the agent ${id} from ${await endOf(pool, id, account)}; ${kept}`)
       return await changed(pool, command, id, account, (db) => unassignAgent(db, id, account))
     })
     report(options, agent, () => `Agent ${id} is no longer assigned to account ${account}.`)
   })
 
+/** A quantity that `countAgentUse` counted. */
+const counted = (count: number, one: string, other: string) =>
+  `${count === MAX_COUNTED_USE ? 'at least ' : ''}${quantity(count, one, other)}`
+
 /** The account, and what happens to messages that an agent has not sent. */
 async function endOf(pool: Pool, id: string, account: number): Promise<string> {
   const { name } = await findAccount(pool, account)
   const { messages, campaigns } = await countAgentUse(pool, id, account)
-  const failing = `${quantity(messages, 'queued message fails', 'queued messages fail')} with AGENT_INACTIVE`
+  const failing = `${counted(messages, 'queued message fails', 'queued messages fail')} with AGENT_INACTIVE`
   const further = `and so do further messages of ${quantity(campaigns, 'campaign that is', 'campaigns that are')} not over`
   return `account ${account} (${name}): ${failing}, ${further}; their SMS fallbacks are sent`
 }
@@ -143,7 +148,7 @@ const update = confirmedCommand(
 
 /** Describes the effect of another carrier. Receipts count only from the agent's current carrier, and a network recognizes only its own messages. */
 async function moveOf(pool: Pool, { agentId: id, carrier: from }: AgentRecord, to: string): Promise<string> {
-  const queued = quantity((await countAgentUse(pool, id)).messages, 'queued message goes', 'queued messages go')
+  const queued = counted((await countAgentUse(pool, id)).messages, 'queued message goes', 'queued messages go')
   const lost = `receipts and replies of messages that went through ${from} are no longer recorded`
   return `move the agent ${id} from the carrier ${from} to ${to}: ${queued} through ${to}; a message that ${from} already has may arrive twice; ${lost}`
 }

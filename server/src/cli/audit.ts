@@ -20,19 +20,29 @@ function momentArgument(value: string): string {
   return value
 }
 
-type Options = { json?: boolean; csv?: boolean; account?: number; action?: string; actor?: string; from?: string; to?: string }
+type Options = {
+  json?: boolean
+  csv?: boolean
+  account?: number
+  action?: string
+  actor?: string
+  subject?: string
+  from?: string
+  to?: string
+}
 
 export const auditCommand = readingCommand('audit', 'show who changed what, the newest first; with --json or --csv also before and after')
   .addOption(new Option('--csv', 'print CSV, as RFC 4180 defines it').conflicts('json'))
   .option('--account <account-id>', 'changes of this account only', accountIdArgument)
   .option('--action <action>', 'changes of this kind only, such as suspendAccount', textArgument(100))
   .option('--actor <name>', 'changes by this e-mail address, token name or user of the operating system only', textArgument(254))
+  .option('--subject <subject>', 'changes of this id, name or phone number only', textArgument(254))
   .option('--from <time>', 'at this time or later, or from this day (UTC) on', momentArgument)
   .option('--to <time>', 'before this time, or until the end of this day (UTC)', momentArgument)
   .action(async (options: Options) => {
-    const { json = false, csv = false, account, action, actor, from, to } = options
+    const { json = false, csv = false, account, action, actor, subject, from, to } = options
     if (momentsInOrder('from', 'to')(options).length > 0) throw wrongUsage('--to must not be before --from.')
-    const given = { action, actor, from, to }
+    const given = { action, actor, subject, from, to }
     const filters: AuditFilters = Object.fromEntries(Object.entries(given).filter(([, text]) => text !== undefined))
     if (account !== undefined) filters.accountIds = [account]
     await withDatabase(async (pool) => {

@@ -1,6 +1,14 @@
 import { Type } from 'typebox'
 import { lengthOf } from '../text-length.ts'
-import { BASIC_MAX_BYTES, CARD_TEXT_MAX_LENGTH, CARD_TITLE_MAX_LENGTH, TEXT_MAX_LENGTH } from './limits.ts'
+import {
+  BASIC_MAX_BYTES,
+  CARD_TEXT_MAX_LENGTH,
+  CARD_TITLE_MAX_LENGTH,
+  MAX_BUTTONS,
+  MAX_CARD_BUTTONS,
+  MAX_PHONE_NUMBERS,
+  TEXT_MAX_LENGTH,
+} from './limits.ts'
 import { buttonsOf } from './rules.ts'
 import { contactText } from './text.ts'
 import { type Fields, fieldsOf, isFilled, listOf } from './untrusted.ts'
@@ -19,12 +27,28 @@ const TextFact = Type.Object(
   { additionalProperties: false },
 )
 
+const ButtonsFact = Type.Object(
+  { path: Type.String({ description: 'The path of the buttons in the body.' }), count: Type.Integer(), maxCount: Type.Integer() },
+  { additionalProperties: false },
+)
+
+const CardFact = Type.Object(
+  {
+    path: Type.String({ description: 'The path of the card in the body.' }),
+    characters: Type.Integer({ description: 'Of its title and text together.' }),
+    iphoneCharacters: Type.Integer({ description: 'About how many of them iPhones show.' }),
+  },
+  { additionalProperties: false },
+)
+
 export const ContentFacts = Type.Object(
   {
     texts: Type.Array(TextFact, {
       description:
         'The lengths of the content and of the titles and texts of cards, with their limits. A contact counts as the text it is sent as.',
     }),
+    buttons: Type.Array(ButtonsFact, { description: 'How many buttons the message and each of its cards have, with their limits.' }),
+    cards: Type.Array(CardFact, { description: 'The cards, and how much of their texts iPhones show.' }),
     billingClass: Type.Enum(['basic', 'single'], {
       description: `Outside the US: \`basic\` for a text of at most ${BASIC_MAX_BYTES} bytes and nothing else, \`single\` for all else.`,
     }),
@@ -51,6 +75,12 @@ export function contentFacts(message: unknown, basic: boolean, path: string) {
       maxCharacters: max,
       bytes: Buffer.byteLength(text),
       ...(basic && { maxBytes: BASIC_MAX_BYTES }),
+    })),
+    buttons: buttonCounts(content).map(({ path: at, ...counts }) => ({ path: `${path}${at}`, ...counts })),
+    cards: cardsOf(content).map(({ at, title, text }) => ({
+      path: `${path}${at}`,
+      characters: lengthOf(`${title}${text}`),
+      iphoneCharacters: CARD_TEXT_SHOWN,
     })),
     billingClass: billingClass(content),
     features: featuresOf(content),
@@ -83,6 +113,40 @@ function textsOf({ type, content, data }: Fields, limit: number): { text: string
     ]),
   ].filter((found): found is { text: string; at: string; max: number } => typeof found.text === 'string')
 }
+
+function buttonCounts({ type, buttons, data }: Fields): { path: string; count: number; maxCount: number }[] {
+  const { cards, phoneNumbers } = fieldsOf(data)
+  return [
+    { path: '/buttons', count: listOf(buttons).length, maxCount: maxButtons(type, listOf(phoneNumbers).length) },
+    ...listOf(cards).map((card, index) => ({
+      path: `/data/cards/${index}/buttons`,
+      count: listOf(fieldsOf(card).buttons).length,
+      maxCount: MAX_CARD_BUTTONS,
+    })),
+  ]
+}
+
+/** The phone numbers of a contact and the map of a place are buttons, too. */
+function maxButtons(type: unknown, phoneNumbers: number): number {
+  if (type === 'CARD') return MAX_CARD_BUTTONS
+  if (type === 'LOCATION') return MAX_BUTTONS - 1
+  return type === 'CONTACT' ? MAX_BUTTONS - Math.min(Math.max(phoneNumbers, 1), MAX_PHONE_NUMBERS) : MAX_BUTTONS
+}
+
+/** The cards that phones show, with their titles and texts. */
+function cardsOf(message: Fields): { at: string; title: string; text: string }[] {
+  const { type, content, data } = message
+  const { title, cards } = fieldsOf(data)
+  if (type === 'CARD') return [{ at: '', title: textOf(title), text: textOf(content) }]
+  if (isVideoCard(message)) return [{ at: '', title: '', text: textOf(content) }]
+  if (type !== 'CAROUSEL') return []
+  return listOf(cards).map((card, index) => {
+    const fields = fieldsOf(card)
+    return { at: `/data/cards/${index}`, title: textOf(fields.title), text: textOf(fields.content) }
+  })
+}
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
 function billingClass({ type, content, buttons }: Fields): 'basic' | 'single' {
   const isShort = typeof content === 'string' && Buffer.byteLength(content) <= BASIC_MAX_BYTES
@@ -172,7 +236,7 @@ function cardNotes(card: Fields, at: string, textAt: string): Note[] {
 }
 
 function cardTextNotes({ title, content }: Fields, at: string, textAt: string): Note[] {
-  const [titleText = '', text = ''] = [title, content].map((value) => (typeof value === 'string' ? value : ''))
+  const [titleText, text] = [textOf(title), textOf(content)]
   const note = `Title and text over about ${CARD_TEXT_SHOWN} characters can be cut off.`
   return [
     ...(text.search(LINK) >= 0

@@ -68,7 +68,7 @@ export const TABLE_PRIVILEGES: Record<string, string> = {
 }
 
 /** The functions that run with the privileges of the owner. */
-export const OWNER_FUNCTIONS = ['create_missing_partitions()', 'drop_month(text)', 'analyze_table(text)']
+export const OWNER_FUNCTIONS = ['create_missing_partitions()', 'drop_month(text)', 'analyze_table(text)', 'count_standbys()']
 
 // Counters of identity columns need no privilege.
 const SEQUENCES = ['group_generations']

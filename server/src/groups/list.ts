@@ -1,5 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { type ListDefinition, MAX_LIMIT, type PageQuery, readPage, withinPageBytes } from '../http/paging.ts'
+import { phoneNumberInQuery } from '../phone-numbers.ts'
 import { GROUP, type Group, type GroupKey, MEMBER, type Member, type MemberRow } from './groups.ts'
 
 export type Segment = { segmentId: number; name?: string; members: number; createdAt: Date; updatedAt: Date }
@@ -33,15 +34,19 @@ export const MEMBER_LIST: ListDefinition<'phone'> = {
   defaultSort: 'phone',
 }
 
-export async function listMembers(db: Executor, { accountId, number }: GroupKey, query: PageQuery) {
+type MemberQuery = PageQuery & { phone?: string }
+
+export async function listMembers(db: Executor, { accountId, number }: GroupKey, query: MemberQuery) {
   const page = readPage(MEMBER_LIST, query, 4, number)
+  const values = [accountId, number, page.fetch, ...page.values]
+  const isWanted = query.phone === undefined ? 'true' : `phone = $${values.push(phoneNumberInQuery(query.phone))}`
   const { rows } = await db.query<MemberRow & { found: number; bytesBefore: number | null }>(
     withinPageBytes(
-      `select ${MEMBER} from group_members where account_id = $1 and group_number = $2 and ${page.condition}
+      `select ${MEMBER} from group_members where account_id = $1 and group_number = $2 and ${isWanted} and ${page.condition}
        order by ${page.orderBy} limit $3`,
       `200 + coalesce(octet_length(attributes::text), 0) + 11 * cardinality(consents)`,
     ),
-    [accountId, number, page.fetch, ...page.values],
+    values,
   )
   return page.toBody(
     rows.map(({ found, bytesBefore, ...member }) => toMember(member)),

@@ -1,13 +1,14 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
+import { phoneRules } from '../content/fields.ts'
 import type { Pool } from '../db/pool.ts'
 import { ApiError, notFound } from '../errors.ts'
 import { errorResponses, unsupportedType } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
 import { listQuery, listResponses } from '../http/list-schemas.ts'
 import { readPage } from '../http/paging.ts'
-import { normalisePhoneNumber } from '../phone-numbers.ts'
+import { normalisePhoneNumber, phoneNumberInQuery } from '../phone-numbers.ts'
 import { NoQuery, refTo } from '../schemas.ts'
 import { findGroup, type GroupKey, MAX_GROUP_NUMBER, nameGroup, removeGroup, removeMember } from './groups.ts'
 import { listMembers, listSegments, MEMBER_LIST, SEGMENT_LIST, type Segment, toSegment } from './list.ts'
@@ -20,6 +21,7 @@ export const SEGMENTS_TAG = { name: 'Segments', description: 'Groups of recipien
 const tags = [SEGMENTS_TAG.name]
 const SegmentPath = Type.Object({ segmentId: Type.Integer() }, { additionalProperties: false })
 const MemberPath = Type.Object({ segmentId: Type.Integer(), phone: Type.String() }, { additionalProperties: false })
+const PhoneFilter = Type.Optional(Type.String({ description: 'A phone number.', rules: phoneRules(phoneNumberInQuery) }))
 const TheSegment = refTo(SegmentSchema, { description: 'The segment.' })
 const BODY_ERRORS = ['RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'] as const
 
@@ -95,10 +97,11 @@ const listRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'List the members of a segment',
         params: SegmentPath,
-        querystring: listQuery(MEMBER_LIST, {}),
+        querystring: listQuery(MEMBER_LIST, { phone: PhoneFilter }),
         response: listResponses(
           refTo(SegmentMember),
           'A page of members. If members are large, it has fewer than `limit`.',
+          'RCS_INVALID_RECIPIENT',
           'RCS_SEGMENT_NOT_FOUND',
         ),
       },

@@ -3,6 +3,8 @@ import type { Executor, Pool } from '../db/pool.ts'
 import { type Backlog, readQueue, readSmsQueue, readWebhookBacklog } from './backlog.ts'
 import { clockDifferenceMs } from './clock.ts'
 import { type NodeStatus, readNodes } from './node-status.ts'
+import { sharedReading } from './shared-reading.ts'
+import { readStandbys, type Standbys } from './standbys.ts'
 
 type DatabaseHealth = {
   version: string
@@ -13,6 +15,7 @@ type DatabaseHealth = {
   /** Null if the service role may not read it. */
   sizeBytes: number | null
   clockDifferenceMs: number
+  standbys: Standbys
 }
 
 type CarrierFigures = NodeStatus['carriers'][number]
@@ -32,14 +35,14 @@ export type Health = {
   database: DatabaseHealth
 }
 
-// Callers that ask while the figures are read, or within this time after that, share them. Otherwise readings of a slow database would pile up.
 const FRESH_MS = 1_000
 // PostgreSQL looks at every file of the database.
 const SIZE_EVERY_MS = 60_000
+/** Processes report every five seconds. What a lost process reported would hide a lost network: its session would still count. */
+const REPORTED_MS = 10_000
 
 /** Makes a function that reads the health of the installation. It costs the same whatever the history and the length of the queues. */
 export function createHealthReader(hotPool: Pool): () => Promise<Health> {
-  let latest: { reading: Promise<Health>; endedAt: number } | undefined
   let size: { at: number; bytes: number | null } | undefined
 
   async function sizeBytes(): Promise<number | null> {
@@ -53,39 +56,31 @@ export function createHealthReader(hotPool: Pool): () => Promise<Health> {
   /** One statement after the other: the figures are for people, and must not take connections from messages. */
   async function read(): Promise<Health> {
     const nodes = await readNodes(hotPool)
+    const latestMs = Math.max(...nodes.map(({ seenAt }) => seenAt.getTime()))
+    const recent = nodes.filter(({ seenAt }) => latestMs - seenAt.getTime() < REPORTED_MS)
     return {
       checkedAt: new Date(),
       nodes,
-      carriers: carriersOf(nodes),
+      carriers: carriersOf(recent),
       queue: await readQueue(hotPool),
       smsQueue: await readSmsQueue(hotPool),
       webhooks: await readWebhookBacklog(hotPool),
-      events: { behindMs: Math.max(0, ...nodes.map(({ eventsBehindMs }) => eventsBehindMs)) },
-      database: { ...(await readDatabase(hotPool)), sizeBytes: await sizeBytes() },
+      events: { behindMs: Math.max(0, ...recent.map(({ eventsBehindMs }) => eventsBehindMs)) },
+      database: {
+        ...(await readDatabase(hotPool)),
+        sizeBytes: await sizeBytes(),
+        standbys: await readStandbys(hotPool, Math.max(0, ...nodes.map(({ standbysSeen }) => standbysSeen))),
+      },
     }
   }
 
-  return () => {
-    if (latest === undefined || performance.now() - latest.endedAt > FRESH_MS) {
-      const started = { reading: read(), endedAt: Number.POSITIVE_INFINITY }
-      latest = started
-      started.reading.then(
-        () => {
-          started.endedAt = performance.now()
-        },
-        () => {
-          latest = undefined
-        },
-      )
-    }
-    return latest.reading
-  }
+  return sharedReading(read, FRESH_MS)
 }
 
 const READ_SIZE = `
   select case when has_database_privilege(current_database(), 'connect') then pg_database_size(current_database()) end as bytes`
 
-async function readDatabase(db: Executor): Promise<Omit<DatabaseHealth, 'sizeBytes'>> {
+async function readDatabase(db: Executor): Promise<Omit<DatabaseHealth, 'sizeBytes' | 'standbys'>> {
   const schema = await schemaState(db)
   const askedAt = Date.now()
   const { rows } = await db.query<{ version: string; lastMigration: string; migrations: number; now: Date }>({

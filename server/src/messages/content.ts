@@ -4,8 +4,10 @@ import { composeText, linksIn } from '../sms/compose.ts'
 import { readMessage } from './messages.ts'
 import type { SmsPlan } from './sms-fallback.ts'
 
+export type SentSms = { sender: string; text: string; hasShortLinks: boolean }
+
 /** What a message says: by RCS, and by the SMS that it falls back to. */
-type SentContent = { messageId: string; content: MessageContent; sms?: { sender: string; text: string; hasShortLinks: boolean } }
+type SentContent = { messageId: string; content: MessageContent; sms?: SentSms }
 
 /**
  * Reads what a message says. The SMS has the links of the request, even if the recipient gets short ones: their codes need the key of the
@@ -22,7 +24,7 @@ export async function readContent(db: Executor, accountId: number, messageId: st
   return { messageId: message.messageId, content, ...(plan !== null && { sms: smsOf(plan) }) }
 }
 
-function smsOf(plan: SmsPlan) {
+export function smsOf(plan: SmsPlan): SentSms {
   const links = linksIn(plan.content)
   const text = composeText(plan, (index) => links[index] as string)
   return { sender: plan.sender, text, hasShortLinks: plan.urlShortening && links.length > 0 }

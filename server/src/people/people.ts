@@ -79,20 +79,40 @@ export const PEOPLE_LIST: ListDefinition<'email'> = {
   defaultSort: 'email',
 }
 
-/** `accountId`: only people with a role in this account. */
-export async function listPeople(db: Executor, accountId?: number, read: PageRead = wholeList(PEOPLE_LIST)): Promise<Person[]> {
+type PeopleFilters = { accountId?: number | undefined; search?: string | undefined }
+
+/**
+ * A text in lower case; and its letters in upper and in lower case, for `translate`. The function `lower` of a database whose locale is C changes
+ * only the letters of English.
+ */
+function inAnyCase(text: string): [text: string, upper: string, lower: string] {
+  // A letter such as ß has no other case of one letter.
+  const pairs = [...new Set(text)].map((letter) => [letter.toUpperCase(), letter.toLowerCase()] as const)
+  const single = pairs.filter(([upper, lower]) => [...upper].length === 1 && [...lower].length === 1)
+  const lowerOf = new Map(single)
+  const found = [...text].map((letter) => lowerOf.get(letter) ?? letter).join('')
+  return [found, single.map(([upper]) => upper).join(''), single.map(([, lower]) => lower).join('')]
+}
+
+/** `accountId`: only people with a role in this account. `search`: only people whose name or e-mail address contains the text. */
+export async function listPeople(
+  db: Executor,
+  { accountId, search }: PeopleFilters = {},
+  read: PageRead = wholeList(PEOPLE_LIST),
+): Promise<Person[]> {
   const { rows } = await db.query<Row>(
     `select ${PERSON} from people p
-     where ($1::int is null or exists (select from people_roles r where r.person_id = p.id and r.account_id = $1)) and ${read.condition}
+     where ($1::int is null or exists (select from people_roles r where r.person_id = p.id and r.account_id = $1))
+       and ($3::text is null or position($3 in translate(p.name || ' ' || p.email, $4::text, $5::text)) > 0) and ${read.condition}
      order by ${read.orderBy} limit $2`,
-    [accountId, read.fetch, ...read.values],
+    [accountId, read.fetch, ...(search === undefined ? [null, '', ''] : inAnyCase(search)), ...read.values],
   )
   return rows.map(toPerson)
 }
 
-export async function readPeoplePage(db: Executor, query: PageQuery, accountId?: number): Promise<PageOf<Person>> {
-  const page = readPage(PEOPLE_LIST, query, 3, `people ${accountId}`)
-  return page.toBody(await listPeople(db, accountId, page))
+export async function readPeoplePage(db: Executor, query: PageQuery & { search?: string }, accountId?: number): Promise<PageOf<Person>> {
+  const page = readPage(PEOPLE_LIST, query, 6, `people ${accountId}`)
+  return page.toBody(await listPeople(db, { accountId, search: query.search }, page))
 }
 
 export async function findPerson(db: Executor, who: { personId: number } | { email: string }): Promise<Person> {

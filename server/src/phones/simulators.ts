@@ -10,7 +10,14 @@ type AccountPhones = {
   agentIds: string[]
 }
 
-type AccountCarrier = { carrier: string; isSimulated: boolean; agentIds: string[] }
+type AccountCarrier = {
+  carrier: string
+  isSimulated: boolean
+  agentIds: string[]
+  /** The carrier's limits, if this process knows the carrier and it has them. */
+  messagesPerSecond?: number
+  messagesPerSecondPerAgent?: number
+}
 
 export type Simulators = {
   /** The simulator of an account's agents. If they use several, the first one by its name. */
@@ -39,7 +46,12 @@ export function createSimulators(carriers: GoogleRbmSettings[]): Simulators {
     listCarriers: async (db, accountId) => {
       const byCarrier = Map.groupBy(await listAssignedCarriers(db, accountId), ({ carrier }) => carrier)
       return [...byCarrier]
-        .map(([carrier, agents]) => ({ carrier, isSimulated: simulators.has(carrier), agentIds: agents.map(({ agentId }) => agentId) }))
+        .map(([carrier, agents]) => ({
+          carrier,
+          isSimulated: simulators.has(carrier),
+          agentIds: agents.map(({ agentId }) => agentId),
+          ...limitsOf(carriers.find(({ name }) => name === carrier)),
+        }))
         .sort((one, other) => (one.carrier < other.carrier ? -1 : 1))
     },
     ofAgent: async (db, agentId) => simulators.get((await findAgent(db, agentId)).carrier),
@@ -52,6 +64,13 @@ export function createSimulators(carriers: GoogleRbmSettings[]): Simulators {
     close: async () => {
       await Promise.all([...simulators.values()].map((simulator) => simulator.close()))
     },
+  }
+}
+
+function limitsOf({ messagesPerSecond, messagesPerSecondPerAgent }: Partial<GoogleRbmSettings> = {}) {
+  return {
+    ...(messagesPerSecond !== undefined && { messagesPerSecond }),
+    ...(messagesPerSecondPerAgent !== undefined && { messagesPerSecondPerAgent }),
   }
 }
 

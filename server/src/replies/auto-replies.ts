@@ -1,6 +1,6 @@
 import { requireAccount } from '../accounts/accounts.ts'
 import { readAssignment } from '../agents/agents.ts'
-import type { Executor } from '../db/pool.ts'
+import { accountTransaction, type Executor, type Pool } from '../db/pool.ts'
 import { noSuch, OperatorError } from '../errors.ts'
 import { type ListDefinition, type PageOf, type PageQuery, type PageRead, readPage, wholeList } from '../http/paging.ts'
 import { missing } from '../refusal.ts'
@@ -17,9 +17,12 @@ const AUTO_REPLY = `id as "autoReplyId", account_id as "accountId", agent_id as 
   created_at as "createdAt"`
 const MAX_KEYWORD_LENGTH = 100
 
+/** `replaced`: the new row takes its place, with its id and its time. */
+type Added = NewAutoReply & { replaced?: AutoReply }
+
 /** Stores the keyword in its folded form. Of two concurrent calls with the same keyword, the second gets an error that names the first. */
-export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<AutoReply> {
-  const { accountId, agentId, templateId } = reply
+export async function addAutoReply(db: Executor, reply: Added): Promise<AutoReply> {
+  const { accountId, agentId, templateId, replaced } = reply
   const keyword = folded(reply.keyword)
   if (keyword === '' || lengthOf(keyword) > MAX_KEYWORD_LENGTH) {
     throw new OperatorError(`A keyword must have at least one letter or digit, and at most ${MAX_KEYWORD_LENGTH} characters.`)
@@ -28,19 +31,31 @@ export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<A
     throw new OperatorError(`"${keyword}" opts recipients out or in, and gets no automatic reply; choose another keyword.`)
   }
   const { rows } = await db.query<AutoReply>(
-    `insert into auto_replies (account_id, agent_id, keyword, template_id)
-     select t.account_id, $2, $3, t.id from templates t join agent_assignments s on s.account_id = t.account_id and s.agent_id = $2
+    `insert into auto_replies (account_id, agent_id, keyword, template_id${replaced === undefined ? ')' : ', id, created_at) overriding system value'}
+     select t.account_id, $2, $3, t.id${replaced === undefined ? '' : ', $5::bigint, $6::timestamptz'} from templates t join agent_assignments s on s.account_id = t.account_id and s.agent_id = $2
      where t.account_id = $1 and t.id = $4 and t.status = 'APPROVED' and s.assigned
      -- Waits for a concurrent "agent unassign", and then finds nothing.
      for share of s
      on conflict (account_id, agent_id, keyword) do nothing
      returning ${AUTO_REPLY}`,
-    [accountId, agentId, keyword, templateId],
+    [accountId, agentId, keyword, templateId, ...(replaced === undefined ? [] : [replaced.autoReplyId, replaced.createdAt])],
   )
   if (rows[0] !== undefined) return rows[0]
   await explainRefusal(db, { ...reply, keyword })
   // The conflicting row was removed meanwhile.
   return await addAutoReply(db, reply)
+}
+
+/** Changes the keyword or the template. The service role may not update a row, so it is replaced; the transaction leaves no moment without a reply. */
+export async function changeAutoReply(
+  pool: Pool,
+  { accountId, autoReplyId }: Pick<AutoReply, 'accountId' | 'autoReplyId'>,
+  changes: Partial<Pick<NewAutoReply, 'keyword' | 'templateId'>>,
+): Promise<AutoReply> {
+  return await accountTransaction(pool, accountId, async (tx) => {
+    const replaced = await removeAutoReply(tx, autoReplyId)
+    return await addAutoReply(tx, { ...replaced, ...changes, replaced })
+  })
 }
 
 async function explainRefusal(db: Executor, { accountId, agentId, keyword, templateId }: NewAutoReply): Promise<void> {
@@ -95,7 +110,10 @@ export async function findOwnAutoReply(db: Executor, accountId: number, autoRepl
 
 export async function removeAutoReply(db: Executor, autoReplyId: number): Promise<AutoReply> {
   const { rows } = await db.query<AutoReply>(`delete from auto_replies where id = $1 returning ${AUTO_REPLY}`, [autoReplyId])
-  return rows[0] ?? noSuchAutoReply(autoReplyId)
+  if (rows[0] !== undefined) return rows[0]
+  await findAutoReply(db, autoReplyId)
+  // A concurrent change has replaced the row meanwhile, which the deletion has waited for.
+  return await removeAutoReply(db, autoReplyId)
 }
 
 function noSuchAutoReply(autoReplyId: number): never {

@@ -42,8 +42,8 @@ export function countSeptets(text: string): number | undefined {
 }
 
 /** One octet per septet; undefined if the alphabet does not have one of the characters. */
-export function encodeGsm7(text: string): Buffer | undefined {
-  const octets = Buffer.allocUnsafe(2 * text.length)
+export function encodeGsm7(text: string): Uint8Array | undefined {
+  const octets = new Uint8Array(2 * text.length)
   let length = 0
   for (let index = 0; index < text.length; index += 1) {
     const code = CODES[text.charCodeAt(index)] ?? NONE

@@ -37,6 +37,7 @@ const STEPS = `
   createTemplate POST ${ACCOUNT}/templates {"name":"A","status":"APPROVED","message":${JSON.stringify(TEXT)}}
   replaceTemplate PUT ${ACCOUNT}/templates/$createTemplate.id {"name":"B","status":"APPROVED","basic":false,"message":${JSON.stringify(TEXT)}}
   createAutoReply POST ${ACCOUNT}/auto-replies {"agentId":"audited","keyword":"hours","templateId":"$createTemplate.id"}
+  changeAutoReply PATCH ${ACCOUNT}/auto-replies/$createAutoReply.autoReplyId {"keyword":"opening hours"}
   deleteAutoReply DELETE ${ACCOUNT}/auto-replies/$createAutoReply.autoReplyId
   deleteTemplate DELETE ${ACCOUNT}/templates/$createTemplate.id
   nameSegment PUT ${ACCOUNT}/segments/7 {"name":"Members"}
@@ -327,6 +328,7 @@ test('an entry has the state before the change', () => {
   const { createAccount, createToken, createPerson } = made
   assert.equal(befores.changeAccount.name, 'Audited')
   assert.equal(befores.activateAgent.active, false)
+  assert.deepEqual([befores.changeAutoReply.keyword, befores.deleteAutoReply.keyword], ['hours', 'opening hours'])
   assert.deepEqual([befores.deleteOptOut.length, befores.deleteOptOut[0].optedOut, befores.deleteOptOut[0].agentId], [1, true, 'audited'])
   assert.deepEqual([befores.revokeToken.tokenId, befores.revokeToken.revokedAt], [createToken.tokenId, null])
   assert.deepEqual(befores.removePersonRole, { personId: createPerson.personId, email: 'new@example.com', role: 'viewer' })

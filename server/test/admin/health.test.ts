@@ -41,7 +41,7 @@ describe('GET /admin/v1/health', () => {
     const health = await untilHealth('the process has written its status', ({ nodes }) => nodes[0]?.clockDifferenceMs !== undefined)
     assert.equal(health.nodes.length, 1)
     const { nodeId, host, startedAt, seenAt, loopDelayMs, pools, clockDifferenceMs, eventsBehindMs, ...rest } = health.nodes[0]
-    assert.deepEqual(rest, { pid: process.pid, roles: ['api'], version: '0.1.0', carriers: [], streams: 0 })
+    assert.deepEqual(rest, { pid: process.pid, roles: ['api'], version: '0.1.0', carriers: [], streams: 0, standbysSeen: 0 })
     assert.ok(nodeId && host && Date.parse(startedAt) < Date.parse(seenAt))
     assert.ok(loopDelayMs >= 0 && eventsBehindMs >= 0)
     assert.deepEqual(
@@ -57,6 +57,7 @@ describe('GET /admin/v1/health', () => {
       `select current_setting('server_version') as version, max(name) as last, count(*) from schema_migrations`,
     )
     assert.deepEqual({ version, last: lastMigration, count: migrations }, rows[0])
+    assert.deepEqual(health.database.standbys, { connected: 0, missing: 0, commitsWait: false })
     assert.deepEqual([schema, Math.abs(aheadMs) < 1_000, sizeBytes > 1_000_000], ['current', true, true])
     assert.deepEqual(health.queue, { due: 0, oldestDueAt: null, oldestMs: null })
   })
@@ -83,14 +84,14 @@ describe('GET /admin/v1/health', () => {
     assertError(response, 403, 'RCS_ROLE', details)
   })
 
-  test('counts streams, and shows a further process until it stops or has been silent for a minute', async () => {
+  test('counts streams, and shows a further process until it stops or has been silent for 15 minutes', async () => {
     const other = await startTestService(env, { roles: ['webhooks'], statusEveryMs })
     await untilHealth('both are shown', ({ nodes }) => nodes.length === 2)
     const stream = await openStream(`${api.url}/admin/v1/stream`, { authorization: operator })
     await untilHealth('the stream is counted', ({ nodes }) => nodes.some(({ streams }: any) => streams === 1))
     stream.close()
     await other.stop()
-    const silent = `insert into node_status select gen_random_uuid(), 'gone', pid, roles, version, started_at, now() - interval '61 seconds', figures from node_status`
+    const silent = `insert into node_status select gen_random_uuid(), 'gone', pid, roles, version, started_at, now() - interval '901 seconds', figures from node_status`
     await pool.query(silent)
     const { nodes } = await untilHealth('it is gone', (health) => health.nodes.length === 1)
     assert.deepEqual(nodes[0].roles, ['api'])

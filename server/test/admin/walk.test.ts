@@ -15,12 +15,13 @@ const TABLE: Record<Role | 'anyone' | 'signedIn' | 'somewhere', string> = {
   signedIn: 'readSession signOut confirmPassword changePassword confirmWithOidc listSessions endSession listAccounts',
   somewhere: 'readMedia',
   viewer: `readAccount readQuotas listKeys readKey listAssignments readAssignment listAutoReplies readAutoReply
-    listAgents listTemplates readTemplate checkTemplate readMessage readMessageContent listMessages readTimeline listCampaigns readCampaign
+    listAgents listTemplates readTemplate checkTemplate readCampaignContent readCampaignFailures readCampaignMinutes countAudience
+    readMessage readMessageContent listMessages readTimeline listCampaigns readCampaign
     listSegments readSegment listSegmentMembers listOptOuts checkCapabilities
     readCampaignSummary readCampaignAggregations listCampaignActions listCampaignRecipients readMessagesSummary readMessagesAggregations
     followEvents streamEvents listWebhookEndpoints readWebhookEndpoint listWebhookAttempts readWebhookAttempt listPhones readPhone followPhone
     listPhoneSms listAccountCarriers readReceived`,
-  admin: `createKey changeKey rotateKey revokeKey createAutoReply deleteAutoReply planCancel planRetry retryCampaign
+  admin: `createKey changeKey rotateKey revokeKey createAutoReply changeAutoReply deleteAutoReply planCancel planRetry retryCampaign
     listAccountPeople readAccountPerson addAccountPerson setAccountRole removeAccountPerson createAccountPersonLink listAccountAudit exportAccountAudit
     readRecipient exportRecipient eraseRecipient allowRecipient
     changeAgent createTemplate replaceTemplate deleteTemplate sendMessage sendTestMessage cancelMessage
@@ -29,7 +30,7 @@ const TABLE: Record<Role | 'anyone' | 'signedIn' | 'somewhere', string> = {
     createWebhookEndpoint changeWebhookEndpoint deleteWebhookEndpoint rotateWebhookSecret testWebhookEndpoint replayWebhookEvents
     deliverToPhone readOnPhone tapOnPhone replyFromPhone stopFromPhone subscribeFromPhone unsubscribeFromPhone typeOnPhone
     shareLocationFromPhone sendFileFromPhone takePhoneOffline bringPhoneOnline`,
-  operator: `createAccount changeAccount countWaiting suspendAccount resumeAccount setQuotas
+  operator: `createAccount listAccountTroubles changeAccount countWaiting suspendAccount resumeAccount setQuotas
     listAllAgents readAgent createAgent updateAgent assignAgent unassignAgent activateAgent
     listPeople readPerson listPersonSessions endPersonSession createPerson changePerson createPersonLink setPersonRole removePersonRole
     listTokens createToken revokeToken listAudit exportAudit readHealth readEncryption rotateEncryption

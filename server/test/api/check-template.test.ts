@@ -20,6 +20,8 @@ describe('POST /templates/check', () => {
       violations: [],
       facts: {
         texts: [{ path: '/message/content', characters: 6, maxCharacters: 3072, bytes: 10, maxBytes: 160 }],
+        buttons: [{ path: '/message/buttons', count: 0, maxCount: 11 }],
+        cards: [],
         billingClass: 'basic',
         features: [],
         iphone: [],

@@ -258,6 +258,19 @@ describe('GET /segments/{segmentId}/members', () => {
     assert.ok(body.items.length < 23 && body.nextCursor !== null, `${body.items.length}`)
     assert.deepEqual(phonesOf(await walk((query) => segment('GET', `/2/members${query}`), 200, 'phone')), numbers)
   })
+
+  test('finds one member by its number, in each way to write it', async () => {
+    const { put, segment, add } = await caller()
+    await put(1, { name: 'A' })
+    await add(1, ...PHONES.map((phone) => ({ phone })))
+    for (const phone of ['%2B48500100201', '+48500100201', '48500100201', '%2B48%20500%20100%20201']) {
+      const { status, body } = await segment('GET', `/1/members?phone=${phone}`)
+      assert.deepEqual([status, body.items.map((member: any) => member.phone), body.nextCursor], [200, [PHONES[1]], null], phone)
+    }
+    assert.deepEqual((await segment('GET', '/1/members?phone=48500100209')).body, { items: [], nextCursor: null })
+    const reason = 'must be an international phone number, such as +48500100200'
+    assertError(await segment('GET', '/1/members?phone=12'), 400, 'RCS_INVALID_RECIPIENT', [['/phone', reason]])
+  })
 })
 
 test('a cursor of one segment’s members is refused for another segment, whether or not that exists', async () => {

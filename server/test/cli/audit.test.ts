@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Command } from 'commander'
 import { createAccount } from '../../src/accounts/accounts.ts'
+import { maskWithPlus } from '../../src/audit/mask.ts'
 import { recordChange } from '../../src/audit/record.ts'
 import { actionsOf } from '../../src/cli/command.ts'
 import { createProgram } from '../../src/cli/program.ts'
@@ -55,10 +56,12 @@ describe('herald audit', () => {
     assert.match(lines[2] as string, /createKey +token +=cmd\|x\\u001b\[2J +-$/, 'control characters are escaped')
   })
 
-  test('filters by account, action, actor and time', async () => {
+  test('filters by account, action, actor, subject and time', async () => {
     assert.deepEqual(await actions('--account', `${accountId}`), ['suspendAccount'])
     assert.deepEqual(await actions('--action', 'createKey'), ['createKey'])
     assert.deepEqual(await actions('--actor', 'root'), ['createAgent'])
+    assert.deepEqual(await actions('--subject', 'my-shop'), ['createAgent'])
+    assert.deepEqual(await actions('--subject', 'my'), [])
     const [first = '', second = '', third = ''] = await rows()
     assert.deepEqual(await actions('--from', second, '--to', third), ['createKey'])
     assert.deepEqual(await actions('--to', first), [])
@@ -113,11 +116,23 @@ describe('GET /admin/v1/audit/export', async () => {
     // fetch removes the byte-order mark.
     assert.equal(body, stdout)
     assert.equal((await get('/audit/export?to=2020-01-01', operator)).body.split('\r\n').length, 2)
+    assert.match((await get('/audit/export?subject=my-shop', operator)).body, /^[^\r]*\r\n[^\r]*"createAgent","my-shop",,\r\n$/)
+  })
+
+  test('finds the entries of a phone number, which the log has masked', async () => {
+    const entry = { action: 'putOptOut', accountId, subject: maskWithPlus('+48500100200') }
+    await recordChange(pool, anna, entry)
+    const { body } = await get(`/accounts/${accountId}/audit?subject=${encodeURIComponent('+48500100200')}`, admin)
+    assert.deepEqual(
+      body.items.map(({ action, subject }: { action: string; subject: string }) => [action, subject]),
+      [['putOptOut', '+48•••••••00']],
+    )
+    assert.deepEqual((await get(`/accounts/${accountId}/audit?subject=500100200`, admin)).body.items, [])
   })
 
   test('returns only the entries of an account to its admins, and nothing to viewers', async () => {
     const { status, body, headers } = await get(`/accounts/${accountId}/audit/export`, admin)
-    assert.deepEqual([status, body.split('\r\n').length, /,"createKey",/.test(body)], [200, 3, false])
+    assert.deepEqual([status, body.split('\r\n').length, /,"createKey",/.test(body)], [200, 4, false])
     assert.match(headers.get('content-disposition') ?? '', new RegExp(`audit-of-account-${accountId}\\.csv`))
     for (const [path, authorization, expected] of [
       ['/audit/export', admin, 403],

@@ -34,6 +34,43 @@ test('measures each text in characters and bytes, with the limits of its place; 
   ])
 })
 
+test('counts the buttons of the message and of each card, with their limits', () => {
+  const reply = button('quick_reply')
+  for (const [message, ...expected] of [
+    [{ type: 'MESSAGE', content: 'a', buttons: [reply, reply] }, ['/buttons', 2, 11]],
+    [{ type: 'CARD', content: 'a' }, ['/buttons', 0, 4]],
+    [{ type: 'LOCATION', data: { latitude: 1, longitude: 1 }, buttons: 'x' }, ['/buttons', 0, 10]],
+    [{ type: 'CONTACT', data: {} }, ['/buttons', 0, 10]],
+    [{ type: 'CONTACT', data: { name: 'A', phoneNumbers: ['+48500100200', '+48500100201', '+48500100202'] } }, ['/buttons', 0, 8]],
+    [
+      { type: 'CAROUSEL', buttons: [reply], data: { cards: [{ title: 'a', buttons: [reply] }, 5] } },
+      ['/buttons', 1, 11],
+      ['/data/cards/0/buttons', 1, 4],
+      ['/data/cards/1/buttons', 0, 4],
+    ],
+  ] as [unknown, ...[string, number, number][]][]) {
+    assert.deepEqual(
+      facts(message).buttons,
+      expected.map(([path, count, maxCount]) => ({ path, count, maxCount })),
+    )
+  }
+})
+
+test('measures the title and text of each card against what iPhones show', () => {
+  for (const [message, ...expected] of [
+    [{ type: 'CARD', content: 'ab', data: { title: 'abc' } }, ['', 5]],
+    [{ type: 'VIDEO', content: 'ab', data: { videoUrl: url } }, ['', 2]],
+    [{ type: 'VIDEO', data: { videoUrl: url } }],
+    [{ type: 'MESSAGE', content: 'ab' }],
+    [{ type: 'CAROUSEL', data: { cards: [{ title: '😀' }, { content: 5 }] } }, ['/data/cards/0', 1], ['/data/cards/1', 0]],
+  ] as [unknown, ...[string, number][]][]) {
+    assert.deepEqual(
+      facts(message).cards,
+      expected.map(([path, characters]) => ({ path, characters, iphoneCharacters: 150 })),
+    )
+  }
+})
+
 test('has no facts for an unknown type, also for the name of an inherited property', () => {
   for (const type of ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'POLL', 5, undefined, { toString: 1 }]) {
     assert.equal(contentFacts({ type, content: 'x' }, false, ''), undefined)

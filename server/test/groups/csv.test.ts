@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
-import { type CsvRecord, MAX_LINE_BYTES, readRecords } from '../../src/groups/csv.ts'
+import { readRecords } from '../../src/groups/csv.ts'
+import { type CsvRecord, MAX_LINE_BYTES } from '../../src/groups/csv-records.ts'
 
 const seed = Date.now() % 2 ** 31
 
@@ -48,6 +49,11 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
       { line: 6, fields: ['2', '"q"'] },
       { line: 7, fields: ['3', 'c'] },
     ])
+  })
+
+  test('loses only a byte order mark at the begin of the file', async () => {
+    assert.deepEqual(fields(await read('\uFEFFa,\uFEFFb\n')), [['a', '\uFEFFb']])
+    assert.deepEqual(fields(await read('a,\uFEFFb\n')), [['a', '\uFEFFb']])
   })
 
   test('loses only the line with a misplaced or unclosed quote', async () => {

@@ -166,9 +166,9 @@ function assertOneMade(outcomes: (Request & { result: PromiseSettledResult<Accep
   return made.length
 }
 
-// No request waits for the router's polls, for the announcement, for the last use of its key or for the node's status. The usage is read once in
-// five seconds for an account.
-const NOT_COUNTED = ['announce', 'read-usage', 'find-unplaced', 'store-key-uses', 'write-node-status']
+// No request waits for the router's polls, for the announcement or for the last use of its key. The usage is read once in five seconds for
+// an account.
+const NOT_COUNTED = ['announce', 'read-usage', 'find-unplaced', 'store-key-uses']
 
 /** A proxy to the database that counts round trips: every Sync and every simple query is one. */
 async function countingDatabase(databaseUrl: string) {

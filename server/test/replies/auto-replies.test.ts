@@ -1,11 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { transaction } from '../../src/db/pool.ts'
-import { addAutoReply, listAutoReplies, readAutoReplies, removeAutoReply, takeReplyTurn } from '../../src/replies/auto-replies.ts'
+import {
+  addAutoReply,
+  changeAutoReply,
+  listAutoReplies,
+  readAutoReplies,
+  removeAutoReply,
+  takeReplyTurn,
+} from '../../src/replies/auto-replies.ts'
 import { matchingKeyword } from '../../src/replies/words.ts'
 import { createTemplate, type TemplateStatus } from '../../src/templates/templates.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, ownerOf } from '../support/database.ts'
 import { createAssignedAgent, createCaller } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const { hotPool: pool } = await createTestDatabase()
 
@@ -73,6 +81,68 @@ describe('an automatic reply', () => {
     for (const [reply, message] of mistakes) await assert.rejects(addAutoReply(pool, reply), { message })
     assert.deepEqual(await listAutoReplies(pool, accountId), [])
     await addAutoReply(pool, { ...good, keyword: 'ß'.repeat(50) })
+  })
+
+  test('changes its keyword or its template, and keeps its id, its time and the rest', async () => {
+    const account = await newAccount()
+    const added = await addAutoReply(pool, { ...account, keyword: 'hours' })
+    const renamed = await changeAutoReply(pool, added, { keyword: 'Otwarcie!' })
+    assert.deepEqual(renamed, { ...added, keyword: 'otwarcie' })
+    const templateId = await newTemplate(account.accountId)
+    assert.deepEqual(await changeAutoReply(pool, added, { templateId }), { ...renamed, templateId })
+    assert.deepEqual(
+      await changeAutoReply(pool, added, { keyword: 'otwarcie' }),
+      { ...renamed, templateId },
+      'its own keyword is no conflict',
+    )
+    assert.deepEqual(await listAutoReplies(pool, account.accountId), [{ ...renamed, templateId }])
+    const next = await addAutoReply(pool, { ...account, keyword: 'prices' })
+    assert.ok(next.autoReplyId > added.autoReplyId)
+  })
+
+  test('has both changes of two concurrent calls, and can be removed during a change', async () => {
+    const account = await newAccount()
+    const added = await addAutoReply(pool, { ...account, keyword: 'hours' })
+    const templateId = await newTemplate(account.accountId)
+    // The first change has replaced the row, and has not ended yet.
+    const during = async <T>(work: () => Promise<T>) => {
+      const second = await transaction(pool, async (tx) => {
+        const replaced = await removeAutoReply(tx, added.autoReplyId)
+        await addAutoReply(tx, { ...replaced, templateId, replaced })
+        const started = work()
+        await until('the second call waits for the first', async () => {
+          const { rows } = await ownerOf(pool).query(
+            `select from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock' and query like 'delete from auto_replies%'`,
+          )
+          return rows.length > 0
+        })
+        return { started }
+      })
+      return await second.started
+    }
+    const changed = await during(() => changeAutoReply(pool, added, { keyword: 'prices' }))
+    assert.deepEqual(changed, { ...added, keyword: 'prices', templateId })
+    await during(() => removeAutoReply(pool, added.autoReplyId))
+    assert.deepEqual(await listAutoReplies(pool, account.accountId), [])
+  })
+
+  test('stays as it is when a change is rejected', async () => {
+    const account = await newAccount()
+    const added = await addAutoReply(pool, { ...account, keyword: 'hours' })
+    const other = await addAutoReply(pool, { ...account, keyword: 'prices' })
+    const draft = await newTemplate(account.accountId, 'DRAFT')
+    const mistakes: [Parameters<typeof changeAutoReply>[2], string][] = [
+      [{ keyword: 'Prices' }, `Automatic reply ${other.autoReplyId} already has the keyword "prices"; remove it first.`],
+      [{ keyword: 'stop' }, '"stop" opts recipients out or in, and gets no automatic reply; choose another keyword.'],
+      [{ templateId: draft }, `Template ${draft} is not approved; only approved templates can be sent.`],
+    ]
+    for (const [changes, message] of mistakes) await assert.rejects(changeAutoReply(pool, added, changes), { message })
+    assert.deepEqual(await listAutoReplies(pool, account.accountId), [added, other])
+    await assert.rejects(
+      changeAutoReply(pool, { ...account, autoReplyId: 999_999 }, { keyword: 'x' }),
+      /There is no automatic reply 999999/,
+    )
   })
 
   test('is rejected with a sentence for an unknown id or account', async () => {

@@ -23,14 +23,14 @@ describe(`GSM-7 (fast-check, seed ${seed})`, () => {
   })
 
   test('is encoded by 3GPP TS 23.038', () => {
-    assert.equal(encodeGsm7('@£$ Az_€[à\n')?.toString('hex'), '00010220417a111b651b3c7f0a')
+    assert.equal(Buffer.from(encodeGsm7('@£$ Az_€[à\n') ?? '').toString('hex'), '00010220417a111b651b3c7f0a')
     assert.equal(encodeGsm7('')?.length, 0)
   })
 
   test('is decoded to the same text, by another implementation too', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...alphabet), maxLength: 200 }), (text) => {
-        const octets = encodeGsm7(text) as Buffer
+        const octets = Buffer.from(encodeGsm7(text) as Uint8Array)
         assert.equal(octets.length, countSeptets(text))
         assert.equal(decodeGsm7(octets), text)
         assert.deepEqual(octets, foreign.encodings.ASCII.encode(text))

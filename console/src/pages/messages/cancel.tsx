@@ -1,52 +1,33 @@
 import { useState } from 'preact/hooks'
-import { type ApiProblem, post } from '../../app/api.ts'
+import { post } from '../../app/api.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Button } from '../../kit/controls.tsx'
-import { Dialog } from '../../kit/dialog.tsx'
-import { Problem } from '../../kit/problem.tsx'
+import { Sure } from '../../kit/sure.tsx'
 import type { Message } from '../../timeline/types.ts'
-import { words } from '../../words/words.ts'
-
-const say = words.messages.cancel
+import * as say from '../../words/en-messages.ts'
 
 /** Cancels a message that waits to be handed to the network, after a question that says what this does. */
 export function CancelButton({ message, onDone }: { message: Message; onDone: () => void }) {
   const { account } = useFrame()
   const [isOpen, setOpen] = useState(false)
-  const isWaiting = message.status === 'ACCEPTED' || message.status === 'SENDING'
+  const { status, messageId, smsFallback } = message
+  const isWaiting = status === 'ACCEPTED' || status === 'SENDING'
   // The dialog stays if the message was sent meanwhile: it says so.
   if (account.role === 'viewer' || !(isWaiting || isOpen)) return null
+  const close = () => setOpen(false)
+  const cancel = () => post(`/accounts/${account.accountId}/messages/${messageId}/cancel`).finally(onDone)
   return (
     <>
       <Button icon="ban" kind="danger" onClick={() => setOpen(true)}>
-        {say.button}
+        {say.cancel}
       </Button>
-      {isOpen && <CancelDialog message={message} onClose={() => setOpen(false)} onDone={onDone} />}
+      {isOpen && (
+        <Sure title={say.cancelTitle} action={say.cancel} closing={say.keep} run={cancel} onDone={close} onClose={close}>
+          <p>{say.cancelBody}</p>
+          {smsFallback && <p>{say.cancelSms}</p>}
+          {status === 'SENDING' && <p>{say.cancelUnknown}</p>}
+        </Sure>
+      )}
     </>
-  )
-}
-
-function CancelDialog({ message, onClose, onDone }: { message: Message; onClose: () => void; onDone: () => void }) {
-  const { account } = useFrame()
-  const [problem, setProblem] = useState<ApiProblem>()
-  const cancel = async () => {
-    setProblem(undefined)
-    await post(`/accounts/${account.accountId}/messages/${message.messageId}/cancel`).then(onClose, (error: ApiProblem) =>
-      setProblem(error),
-    )
-    onDone()
-  }
-  const actions = (
-    <Button icon="ban" kind="danger" type="submit">
-      {say.confirm}
-    </Button>
-  )
-  return (
-    <Dialog title={say.title} onClose={onClose} onSubmit={cancel} closing={say.keep} actions={actions}>
-      <p>{say.body}</p>
-      {message.smsFallback !== undefined && <p>{say.sms}</p>}
-      {message.status === 'SENDING' && <p>{say.unknown}</p>}
-      {problem && <Problem problem={problem} />}
-    </Dialog>
   )
 }

@@ -1,5 +1,5 @@
 import type { Content } from '../../phone/content.ts'
-import type { Entry } from '../../phone/drawn.ts'
+import type { Drawn, Entry } from '../../phone/drawn.ts'
 import { meantOf } from '../../phone/meant.ts'
 import { type AgentMessage, receivedOf } from '../../phone/received.ts'
 import type { Message, TimelineItem } from '../../timeline/types.ts'
@@ -15,9 +15,11 @@ export type Received = { isSimulated: boolean; agentMessage?: AgentMessage; deli
 /** A phone with one message: an entry from a sender. `gone`: it was delivered, and the simulated network no longer has it. */
 export type Shown = { is: 'entry'; entry: Entry; sender: string | undefined } | { is: 'nothing' | 'nothing-yet' | 'gone' }
 
+const drawnAs = (id: string, drawn: Drawn): Shown => ({ is: 'entry', sender: undefined, entry: { from: 'sender', id, drawn } })
+
 /** What the caller meant to be shown. */
 export function meant({ messageId }: Message, { content }: SentContent): Shown {
-  return { is: 'entry', sender: undefined, entry: { from: 'sender', id: messageId, drawn: meantOf(content) } }
+  return drawnAs(messageId, meantOf(content))
 }
 
 /** What the phone has: as the simulated network received it, or as Herald sent it where the network is real. */
@@ -25,8 +27,7 @@ export function arrived(message: Message, items: TimelineItem[], sent: SentConte
   const id = message.messageId
   const { agentMessage, deliveredAt } = received
   // The simulated network knows what the phone has, even if its receipt was lost.
-  if (agentMessage !== undefined && deliveredAt !== undefined)
-    return { is: 'entry', sender: undefined, entry: { from: 'sender', id, drawn: receivedOf(agentMessage) } }
+  if (agentMessage && deliveredAt) return drawnAs(id, receivedOf(agentMessage))
   const by = received.sms === undefined ? reportedBy(message, items) : 'sms'
   const sms = received.sms ?? sent.sms
   if (by === 'sms' && sms !== undefined) return { is: 'entry', sender: sms.sender, entry: { from: 'sms', id, text: sms.text } }

@@ -3,41 +3,64 @@ import { nameOf, useAgents } from '../../app/agents.ts'
 import { filter, go, type Place } from '../../app/place.ts'
 import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
-import { Button, Field, Select, TextField } from '../../kit/controls.tsx'
+import { Button, Select, TextField } from '../../kit/controls.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
-import { FILTERS, type Filters, fromField, meaningsOf, toField } from './query.ts'
+import { TimeField } from '../../kit/time-field.tsx'
+import type { Status } from '../../timeline/types.ts'
+import * as say from '../../words/en-messages.ts'
+import { FILTERS, type Filters, meaningsOf } from './query.ts'
 
-const say = words.messages.filters
-const { statuses } = words.messages
+/** The name of a status, or of several with commas between them. */
+const statusText = (status: string) =>
+  status
+    .split(',')
+    .map((each) => say.statuses[each as Status] ?? each)
+    .join(say.or)
+const STATUSES = [...Object.keys(say.statuses), 'FAILED,EXPIRED', 'ACCEPTED,SENDING'].map((value) => ({ value, text: statusText(value) }))
 
 type Props = { place: Place; filters: Filters }
+type Campaign = { campaignId: string; name: string }
 
 /** The filters of the list. Each change is in the address at once, and starts again with the newest messages. */
 export function FilterBar({ place, filters }: Props) {
+  const { account } = useFrame()
+  const agents = useAgents()
+  const campaigns = useResource<{ items: Campaign[] }>(`/accounts/${account.accountId}/campaigns?limit=200`)
   const set = (changes: Record<string, string | undefined>) => filter(place, { ...changes, cursor: undefined })
-  const clear = () => filter(place, Object.fromEntries([...FILTERS, 'cursor'].map((name) => [name, undefined])))
-  const isFiltered = Object.keys(filters).length > 0
+  const { status = '', agentId = '', campaignId = '', test = '', acceptedFrom, acceptedTo } = filters
   return (
-    <search class="filters card" aria-label={say.label}>
+    <search class="filters card" aria-label={say.filters.label}>
       <SearchField place={place} filters={filters} />
-      <StatusFilter status={filters.status ?? ''} onChange={(status) => set({ status })} />
-      <AgentFilter agentId={filters.agentId ?? ''} onChange={(agentId) => set({ agentId })} />
-      <CampaignFilter campaignId={filters.campaignId ?? ''} onChange={(campaignId) => set({ campaignId })} />
+      <ListFilter label={say.status} any={say.filters.anyStatus} value={status} known={STATUSES} onChange={(status) => set({ status })} />
+      <ListFilter
+        label={say.agent}
+        any={say.anyAgent}
+        value={agentId}
+        known={(agents.agents ?? []).map((agent) => ({ value: agent.agentId, text: nameOf(agent) }))}
+        onChange={(agentId) => set({ agentId })}
+      />
+      <ListFilter
+        label={say.campaign}
+        any={say.anyCampaign}
+        value={campaignId}
+        known={(campaigns.value?.items ?? []).map((campaign) => ({ value: campaign.campaignId, text: campaign.name }))}
+        onChange={(campaignId) => set({ campaignId })}
+      />
       <Select
         label={say.kind}
-        value={filters.test ?? ''}
+        value={test}
         options={[
           { value: '', text: say.real },
           { value: 'true', text: say.tests },
         ]}
         onChange={(test) => set({ test })}
       />
-      <TimeField label={say.from} value={filters.acceptedFrom} onChange={(acceptedFrom) => set({ acceptedFrom })} />
-      <TimeField label={say.to} value={filters.acceptedTo} onChange={(acceptedTo) => set({ acceptedTo })} />
-      {isFiltered && (
-        <Button icon="x" kind="quiet" onClick={clear}>
-          {say.clear}
+      {[agents, campaigns].map(({ problem, reload }) => problem && <Problem problem={problem} onRetry={reload} />)}
+      <TimeField label={say.from} value={acceptedFrom} onChange={(acceptedFrom) => set({ acceptedFrom })} />
+      <TimeField label={say.to} value={acceptedTo} onChange={(acceptedTo) => set({ acceptedTo })} />
+      {Object.keys(filters).length > 0 && (
+        <Button icon="x" kind="quiet" onClick={() => set(Object.fromEntries(FILTERS.map((name) => [name, undefined])))}>
+          {say.filters.clear}
         </Button>
       )}
     </search>
@@ -58,73 +81,26 @@ function SearchField({ place, filters }: Props) {
   }
   return (
     <form class="filters-search" onSubmit={find}>
-      <TextField label={say.search} value={text} onInput={setText} placeholder={say.searchHint} autocomplete="off" />
+      <TextField label={say.filters.search} value={text} onInput={setText} placeholder={say.searchHint} autocomplete="off" />
       <Button icon="search" type="submit">
-        {say.find}
+        {say.filters.find}
       </Button>
     </form>
   )
 }
 
-const COMBINED = [
-  { value: 'FAILED,EXPIRED', text: say.unsuccessful },
-  { value: 'ACCEPTED,SENDING', text: say.waiting },
-]
-
-function StatusFilter({ status, onChange }: { status: string; onChange: (status: string) => void }) {
-  const options = [{ value: '', text: say.anyStatus }, ...Object.entries(statuses).map(([value, text]) => ({ value, text })), ...COMBINED]
-  // A link may combine other statuses.
-  const names = status.split(',').map((each) => statuses[each as keyof typeof statuses] ?? each)
-  const own = options.some(({ value }) => value === status) ? [] : [{ value: status, text: say.several(names) }]
-  return <Select label={say.status} value={status} options={[...options, ...own]} onChange={onChange} />
+type ListProps = {
+  label: string
+  /** The text of the option for all. */
+  any: string
+  value: string
+  known: { value: string; text: string }[]
+  onChange: (value: string) => void
 }
 
-function AgentFilter({ agentId, onChange }: { agentId: string; onChange: (agentId: string) => void }) {
-  const { agents: all, problem, reload } = useAgents()
-  const agents = (all ?? []).map((agent) => ({ value: agent.agentId, text: nameOf(agent) }))
-  // An agent that is no longer assigned has messages, too.
-  const own = agentId === '' || agents.some((agent) => agent.value === agentId) ? [] : [{ value: agentId, text: agentId }]
-  const options = [{ value: '', text: say.anyAgent }, ...agents, ...own]
-  return (
-    <>
-      <Select label={say.agent} value={agentId} options={options} onChange={onChange} />
-      {problem && <Problem problem={problem} onRetry={reload} />}
-    </>
-  )
-}
-
-type Campaign = { campaignId: string; name: string }
-
-function CampaignFilter({ campaignId, onChange }: { campaignId: string; onChange: (campaignId: string) => void }) {
-  const { account } = useFrame()
-  const { value, problem, reload } = useResource<{ items: Campaign[] }>(`/accounts/${account.accountId}/campaigns?limit=200`)
-  const campaigns = (value?.items ?? []).map((campaign) => ({ value: campaign.campaignId, text: campaign.name }))
-  const isKnown = campaignId === '' || campaigns.some((campaign) => campaign.value === campaignId)
-  const own = isKnown ? [] : [{ value: campaignId, text: say.unknownCampaign(campaignId) }]
-  const options = [{ value: '', text: say.anyCampaign }, ...campaigns, ...own]
-  return (
-    <>
-      <Select label={say.campaign} value={campaignId} options={options} onChange={onChange} />
-      {problem && <Problem problem={problem} onRetry={reload} />}
-    </>
-  )
-}
-
-type TimeProps = { label: string; value: string | undefined; onChange: (time: string | undefined) => void }
-
-function TimeField({ label, value, onChange }: TimeProps) {
-  return (
-    <Field label={label}>
-      {({ id, describedBy }) => (
-        <input
-          class="input"
-          id={id}
-          type="datetime-local"
-          aria-describedby={describedBy}
-          value={toField(value)}
-          onChange={(event) => onChange(fromField(event.currentTarget.value))}
-        />
-      )}
-    </Field>
-  )
+/** A filter by a value of a list. A link may have a value that is not in the list, such as an agent that is no longer assigned. */
+function ListFilter({ label, any, value, known, onChange }: ListProps) {
+  const isKnown = value === '' || known.some((each) => each.value === value)
+  const own = isKnown ? [] : [{ value, text: statusText(value) }]
+  return <Select label={label} value={value} options={[{ value: '', text: any }, ...known, ...own]} onChange={onChange} />
 }

@@ -1,18 +1,19 @@
 import { useState } from 'preact/hooks'
 import { type ApiProblem, urlOf } from '../../app/api.ts'
-import { linkTo, linkWith, type Place } from '../../app/place.ts'
+import { linkHere, linkWith, type Place } from '../../app/place.ts'
 import { useFrame, whyNotSend } from '../../app/session.tsx'
+import { Announcement } from '../../kit/announcement.tsx'
 import { AsCurl, ownCursor } from '../../kit/as-curl.tsx'
 import { Button, ButtonLink } from '../../kit/controls.tsx'
 import { Empty, Loading, PageHead } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
+import * as frameWords from '../../words/en-frame.ts'
+import * as say from '../../words/en-messages.ts'
 import { words } from '../../words/words.ts'
 import { FilterBar } from './filters.tsx'
 import { filtersOf, queryOf } from './query.ts'
 import { MessageTable } from './table.tsx'
 import { useList, useTail } from './use-list.ts'
-
-const say = words.messages
 
 /** The messages of the account, newest first. On the first page, new ones appear at the top. */
 export function MessageList({ place }: { place: Place }) {
@@ -24,7 +25,8 @@ export function MessageList({ place }: { place: Place }) {
   const [isPaused, setPaused] = useState(false)
   const isOn = cursor === null && !isPaused && !list.hasLookedFurther
   const isLimited = account.role === 'viewer' && (filters.recipient ?? filters.clientReferenceId) !== undefined
-  const { isNew, announced } = useTail(path, isOn, list.items, list.reload, isLimited)
+  const isNew = useTail(path, isOn, list.items, list.reload, isLimited)
+  const arrived = list.items.filter(isNew).length
   const resume = () => {
     setPaused(false)
     list.reset()
@@ -41,14 +43,12 @@ export function MessageList({ place }: { place: Place }) {
         )}
         <AsCurl path={`messages${queryOf(filters, ownCursor(account, cursor))}`} />
       </PageHead>
-      <p class="sr" role="status">
-        {announced > 0 ? say.live.arrived(announced) : ''}
-      </p>
+      <Announcement text={arrived > 0 ? say.arrived(arrived) : ''} />
       <FilterBar place={place} filters={filters} />
       {list.problem && <ListProblem problem={list.problem} place={place} onRetry={list.retry} />}
       {!list.isLoaded && list.problem === undefined && <Loading />}
       {list.items.length > 0 && (
-        <section class="card messages-card">
+        <section class="card table-card">
           <MessageTable messages={list.items} isNew={isNew} />
         </section>
       )}
@@ -59,15 +59,10 @@ export function MessageList({ place }: { place: Place }) {
 
 /** A cursor that is no longer valid never becomes valid again, so the way out is the first page. */
 function ListProblem({ problem, place, onRetry }: { problem: ApiProblem; place: Place; onRetry: () => void }) {
-  if (problem.code !== 'RCS_INVALID_CURSOR')
-    return (
-      <Problem problem={problem} onRetry={onRetry}>
-        {problem.status === 400 && <AsReference place={place} />}
-      </Problem>
-    )
+  const isOver = problem.code === 'RCS_INVALID_CURSOR'
   return (
-    <Problem problem={problem}>
-      <Newest place={place} />
+    <Problem problem={problem} {...(!isOver && { onRetry })}>
+      {isOver ? <Newest place={place} /> : problem.status === 400 && <AsReference place={place} />}
     </Problem>
   )
 }
@@ -95,13 +90,13 @@ type TailProps = { isOn: boolean; onPause: () => void; onResume: () => void }
 
 function Tail({ isOn, onPause, onResume }: TailProps) {
   const { live } = useFrame()
-  const following = live === 'live' ? say.live.on : words.frame[live]
+  const following = live === 'live' ? say.follows : frameWords.liveStates[live]
   return (
     <span class="tail">
       <span class={`pulse is-${isOn ? live : 'connecting'}`} aria-hidden="true" />
-      <span>{isOn ? following : say.live.paused}</span>
+      <span>{isOn ? following : say.paused}</span>
       <Button icon={isOn ? 'pause' : 'play'} onClick={isOn ? onPause : onResume}>
-        {isOn ? say.live.pause : say.live.resume}
+        {isOn ? say.pause : say.resume}
       </Button>
     </span>
   )
@@ -114,14 +109,14 @@ function ListEnd({ list: { items, nextCursor, isShort, isLooking, lookFurther },
   const isFirst = !place.query.has('cursor')
   if (items.length === 0 && nextCursor === null && isFirst) return <NoMessages place={place} isFiltered={isFiltered} />
   return (
-    <nav class="list-end" aria-label={words.messages.table.label}>
+    <nav class="list-end" aria-label={words.pages.messages}>
       <span class="note">{say.shown(items.length)}</span>
       {!isFirst && <Newest place={place} />}
       {isShort && (
         <>
           <span class="note">{say.partly}</span>
           <Button icon="search" isBusy={isLooking} onClick={() => void lookFurther()}>
-            {isLooking ? say.looking : say.further}
+            {say.further}
           </Button>
         </>
       )}
@@ -137,17 +132,11 @@ function ListEnd({ list: { items, nextCursor, isShort, isLooking, lookFurther },
 
 function NoMessages({ place, isFiltered }: { place: Place; isFiltered: boolean }) {
   const { account } = useFrame()
-  if (isFiltered)
-    return (
-      <Empty icon="search" title={say.nothingFound}>
-        <AsReference place={place} />
-      </Empty>
-    )
   return (
-    <Empty icon="message-square" title={say.empty}>
-      <p>{say.emptyHint}</p>
-      {whyNotSend(account) === undefined && (
-        <ButtonLink icon="send" href={linkTo({ accountId: place.accountId, path: ['send'] })}>
+    <Empty icon={isFiltered ? 'search' : 'message-square'} title={isFiltered ? say.nothingFound : say.empty}>
+      {isFiltered && <AsReference place={place} />}
+      {!isFiltered && whyNotSend(account) === undefined && (
+        <ButtonLink icon="send" href={linkHere(['send'])}>
           {words.pages.send}
         </ButtonLink>
       )}

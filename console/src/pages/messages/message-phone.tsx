@@ -8,17 +8,16 @@ import { Empty, Loading } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { colorOf, type Platform } from '../../phone/drawn.ts'
 import { Phone } from '../../phone/phone.tsx'
+import { PlatformChoice, platformOf } from '../../phone/platform-choice.tsx'
 import type { Message, TimelineItem } from '../../timeline/types.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-messages.ts'
 import { arrived, meant, type Received, type SentContent, type Shown } from './content.ts'
-
-const say = words.messages.phone
 
 /** What the recipient got, or what was meant for them, on both kinds of phone. The choice is in the address. */
 export function MessagePhone({ place, message, items }: { place: Place; message: Message; items: TimelineItem[] }) {
   const { content, received } = useContent(message)
   const isMeant = place.query.get('show') === 'meant'
-  const platform = place.query.get('phone') === 'iphone' ? 'iphone' : 'android'
+  const platform = platformOf(place.query.get('phone'))
   const got = content.value && received.value && arrived(message, items, content.value, received.value)
   // What was read before the message was delivered does not say that the message is gone.
   const current = got?.is === 'gone' && received.isLoading ? undefined : got
@@ -27,10 +26,10 @@ export function MessagePhone({ place, message, items }: { place: Place; message:
   const problem = content.problem ?? (isMeant ? undefined : received.problem)
   const reload = content.problem === undefined ? received.reload : content.reload
   return (
-    <section class="message-phone" aria-label={say.label}>
+    <section class="message-phone" aria-label={say.thePhone}>
       <div class="phone-tools">
         <Choice
-          label={say.shown}
+          label={say.whatToShow}
           value={isMeant ? 'meant' : 'got'}
           options={[
             { value: 'got', text: say.got },
@@ -38,28 +37,18 @@ export function MessagePhone({ place, message, items }: { place: Place; message:
           ]}
           onChange={(show) => filter(place, { show: show === 'got' ? undefined : show })}
         />
-        <Choice
-          label={say.platform}
-          value={platform}
-          options={[
-            { value: 'android', text: say.android },
-            { value: 'iphone', text: say.iphone },
-          ]}
-          onChange={(phone) => filter(place, { phone: phone === 'android' ? undefined : phone })}
-        />
+        <PlatformChoice platform={platform} onChange={(phone) => filter(place, { phone })} />
       </div>
       {problem && <Problem problem={problem} onRetry={reload} />}
       {shown ? <Screen message={message} shown={shown} platform={platform} /> : problem === undefined && <Loading />}
-      {shown?.is === 'entry' && !isMeant && received.value && <SentNote shown={shown} received={received.value} />}
+      {shown?.is === 'entry' && !isMeant && isAsSent(shown, received.value) && <p class="soft">{say.asSent}</p>}
     </section>
   )
 }
 
-/** Says that the phone shows what Herald sent, where the network does not say what arrived. */
-function SentNote({ shown, received }: { shown: Shown & { is: 'entry' }; received: Received }) {
-  if (!received.isSimulated) return <p class="soft">{say.realNetwork}</p>
-  return shown.entry.from === 'sms' && received.sms === undefined ? <p class="soft">{say.noSms}</p> : null
-}
+/** Whether the phone shows what Herald sent, since the network does not say what arrived. */
+const isAsSent = ({ entry }: Shown & { is: 'entry' }, received: Received | undefined) =>
+  received !== undefined && (!received.isSimulated || (entry.from === 'sms' && received.sms === undefined))
 
 /**
  * Reads the content once. Reads what the network received again when the state of the message has changed and, until something has arrived, with

@@ -1,12 +1,10 @@
-import { useMemo, useState } from 'preact/hooks'
-import { linkTo, type Place } from '../../app/place.ts'
+import { useMemo } from 'preact/hooks'
+import type { Place } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { AsCurl } from '../../kit/as-curl.tsx'
-import { CodeBlock } from '../../kit/code-block.tsx'
-import { Button, ButtonLink } from '../../kit/controls.tsx'
-import { Dialog } from '../../kit/dialog.tsx'
+import { CodeButton } from '../../kit/code-button.tsx'
+import { Crumbs } from '../../kit/crumbs.tsx'
 import { Loading, Pill } from '../../kit/display.tsx'
-import { Icon } from '../../kit/icon.tsx'
 import { grouped } from '../../kit/phone-number.ts'
 import { Problem } from '../../kit/problem.tsx'
 import { EndpointsContext, useHosts } from '../../timeline/endpoints.ts'
@@ -16,55 +14,27 @@ import { LanesChart } from '../../timeline/lanes-chart.tsx'
 import { outcomeOf } from '../../timeline/outcome.ts'
 import { Timeline } from '../../timeline/timeline.tsx'
 import type { Message, TimelineItem } from '../../timeline/types.ts'
+import * as say from '../../words/en-messages.ts'
 import { words } from '../../words/words.ts'
 import { CancelButton } from './cancel.tsx'
 import { MessageFacts } from './facts.tsx'
 import { MessagePhone } from './message-phone.tsx'
-import { meaningsOf } from './query.ts'
 import { StatusPills } from './status.tsx'
 import { useMessage } from './use-message.ts'
-
-const say = words.messages
 
 /** One message: what became of it, and why. */
 export function MessageView({ place, messageId }: { place: Place; messageId: string }) {
   const { message, items, problem, refresh } = useMessage(messageId)
-  const { accountId } = place
   return (
     <>
-      <nav class="crumbs" aria-label={words.frame.crumbs}>
-        <a href={linkTo({ accountId, path: ['messages'] })}>{words.pages.messages}</a> <Icon name="chevron-right" size={13} />
-        <span aria-current="page">{message.value === undefined ? messageId : grouped(message.value.recipient)}</span>
-      </nav>
-      {problem && (
-        <Problem problem={problem} onRetry={refresh}>
-          {problem.code === 'RCS_MESSAGE_NOT_FOUND' && <OtherMeanings accountId={accountId} id={messageId} />}
-        </Problem>
-      )}
+      <Crumbs page="messages" id={messageId} />
+      {problem && <Problem problem={problem} onRetry={refresh} />}
       {message.value !== undefined && items !== undefined ? (
         <Loaded place={place} message={message.value} items={items} onChange={refresh} />
       ) : (
-        <h1 class={problem === undefined ? 'sr' : ''}>{say.facts.message}</h1>
+        <h1 class={problem === undefined ? 'sr' : ''}>{say.message}</h1>
       )}
       {message.value === undefined && problem === undefined && <Loading />}
-    </>
-  )
-}
-
-/** An id that is no message may be a reference or a campaign. */
-function OtherMeanings({ accountId, id }: { accountId: number | undefined; id: string }) {
-  const messages = (query: Record<string, string>) => linkTo({ accountId, path: ['messages'], query })
-  const { campaignId } = meaningsOf(id)
-  return (
-    <>
-      <ButtonLink icon="search" href={messages({ clientReferenceId: id })}>
-        {say.asReference}
-      </ButtonLink>
-      {campaignId !== undefined && (
-        <ButtonLink icon="search" href={messages({ campaignId })}>
-          {say.asCampaign}
-        </ButtonLink>
-      )}
     </>
   )
 }
@@ -100,7 +70,7 @@ function Loaded({ place, message, items, onChange }: Props) {
             </EndpointsContext.Provider>
           </section>
         </div>
-        <aside class="message-side" aria-label={say.facts.label}>
+        <aside class="message-side" aria-label={say.idsAndFacts}>
           <MessagePhone place={place} message={message} items={items} />
           <MessageFacts message={message} />
         </aside>
@@ -117,28 +87,8 @@ function Head({ message, items, onChange }: Omit<Props, 'place'>) {
       {message.test && <Pill tone="info">{say.test}</Pill>}
       <span class="spring" />
       <CancelButton message={message} onDone={onChange} />
-      <AsJson message={message} items={items} />
+      <CodeButton text={say.asJson} code={() => JSON.stringify({ ...message, timeline: items }, undefined, 2)} />
       <AsCurl path={`messages/${message.messageId}/timeline`} />
     </div>
-  )
-}
-
-function AsJson({ message, items }: { message: Message; items: TimelineItem[] }) {
-  const [isOpen, setOpen] = useState(false)
-  const { messageId } = message
-  return (
-    <>
-      <Button icon="code" onClick={() => setOpen(true)}>
-        {say.asJson}
-      </Button>
-      {isOpen && (
-        <Dialog title={say.jsonTitle} onClose={() => setOpen(false)}>
-          <h3>{say.jsonMessage}</h3>
-          <CodeBlock label={say.jsonMessage} text={JSON.stringify(message, undefined, 2)} />
-          <h3>{say.jsonTimeline}</h3>
-          <CodeBlock label={say.jsonTimeline} text={JSON.stringify({ messageId, items }, undefined, 2)} />
-        </Dialog>
-      )}
-    </>
   )
 }

@@ -28,15 +28,3 @@ export function meaningsOf(text: string): Meanings {
     clientReferenceId: wanted,
   }
 }
-
-/** A time of the API as a value of a date field, which is in the browser's zone; and back. */
-export function toField(time: string | undefined): string {
-  const date = new Date(time ?? '')
-  if (Number.isNaN(date.getTime())) return ''
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-}
-
-export function fromField(value: string): string | undefined {
-  const date = new Date(value)
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
-}

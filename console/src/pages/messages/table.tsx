@@ -1,33 +1,29 @@
-import { linkTo } from '../../app/place.ts'
-import { useFrame } from '../../app/session.tsx'
+import { linkHere } from '../../app/place.ts'
 import { Copy } from '../../kit/controls.tsx'
 import { Ago, Pill } from '../../kit/display.tsx'
 import { grouped } from '../../kit/phone-number.ts'
+import { shortOf } from '../../timeline/outcome.ts'
 import type { Message } from '../../timeline/types.ts'
+import * as say from '../../words/en-messages.ts'
 import { words } from '../../words/words.ts'
 import { StatusPills } from './status.tsx'
+import '../../kit/table.css'
 
-const say = words.messages
+/** Narrow pages have room for the first two. */
+const COLUMNS = [say.recipient, say.status, say.agent, say.reference, say.accepted]
 
 type Props = { messages: Message[]; isNew: (message: Message) => boolean }
 
 export function MessageTable({ messages, isNew }: Props) {
-  const { table } = say
   return (
-    <table class="messages" aria-label={table.label}>
+    <table class="long-table" aria-label={words.pages.messages}>
       <thead>
         <tr>
-          <th scope="col">{table.recipient}</th>
-          <th scope="col">{table.status}</th>
-          <th scope="col" class="is-wide">
-            {table.agent}
-          </th>
-          <th scope="col" class="is-wide">
-            {table.reference}
-          </th>
-          <th scope="col" class="is-wide">
-            {table.accepted}
-          </th>
+          {COLUMNS.map((name, index) => (
+            <th scope="col" class={index < 2 ? '' : 'is-wide'}>
+              {name}
+            </th>
+          ))}
         </tr>
       </thead>
       <tbody>
@@ -40,16 +36,12 @@ export function MessageTable({ messages, isNew }: Props) {
 }
 
 function Row({ message, isNew }: { message: Message; isNew: boolean }) {
-  const { account } = useFrame()
   const { messageId, recipient, agentId, clientReferenceId, acceptedAt, test, campaignId } = message
   const why = whyOf(message)
   return (
     <tr class={isNew ? 'is-new' : ''}>
       <td>
-        <a
-          class={`row-link ${recipient.startsWith('+') ? 'is-number' : ''}`}
-          href={linkTo({ accountId: account.accountId, path: ['messages', messageId] })}
-        >
+        <a class={`row-link ${recipient.startsWith('+') ? 'is-number' : ''}`} href={linkHere(['messages', messageId])}>
           {grouped(recipient)}
         </a>{' '}
         <Copy text={messageId} isIcon />
@@ -79,13 +71,11 @@ function Row({ message, isNew }: { message: Message; isNew: boolean }) {
   )
 }
 
-type Reasons = Record<string, { short: string }>
-
 /** Why a message failed, or its SMS did. */
 function whyOf({ failure, smsFallback }: Message): string | undefined {
-  const { failures, fallback, smsFailures }: Record<'failures' | 'fallback' | 'smsFailures', Reasons> = words.timeline
-  const { status, reason = '' } = smsFallback ?? {}
-  const sms = status === 'FAILED' ? smsFailures[reason]?.short : status === 'SKIPPED' ? fallback[reason]?.short : undefined
-  const rcs = failure === undefined ? undefined : (failures[failure.reason]?.short ?? failure.reason)
+  const { failures, fallback, smsFailures } = words.timeline
+  const { status, reason } = smsFallback ?? {}
+  const sms = status === 'FAILED' ? shortOf(smsFailures, reason) : status === 'SKIPPED' ? shortOf(fallback, reason) : undefined
+  const rcs = shortOf(failures, failure?.reason)
   return [...new Set([rcs, sms])].filter(Boolean).join('; ')
 }

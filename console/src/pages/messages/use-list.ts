@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type ApiProblem, ask } from '../../app/api.ts'
 import { isAboutMessages, useFresh } from '../../app/fresh.ts'
-import { useResource, useThrottled } from '../../app/resource.ts'
+import { type Page, withCursor } from '../../app/pages-of.ts'
+import { useResource } from '../../app/resource.ts'
 import type { Message } from '../../timeline/types.ts'
 import { dueTimesOf, isPending } from './pending.ts'
 
 export const PAGE_SIZE = 50
-type Page = { items: Message[]; nextCursor: string | null }
 
 /**
  * A page may be short although there are more messages: without an index, Herald searches for a short time only. This is what "Search further" adds
@@ -17,7 +17,7 @@ type Further = { path: string; items: Message[] | undefined; nextCursor: string 
 const MAX_LOOKS = 20
 
 export function useList(path: string) {
-  const page = useResource<Page>(path)
+  const page = useResource<Page<Message>>(path)
   const [lastSearch, setFurther] = useState<Further>()
   const searching = useRef<AbortController>(undefined)
   useEffect(() => () => searching.current?.abort(), [path])
@@ -35,7 +35,7 @@ export function useList(path: string) {
         const { items = [] }: Further = last
         const missing = PAGE_SIZE - found.length - items.length
         if (missing <= 0) break
-        const next = await ask<Page>(withCursor(path, last.nextCursor, missing), { signal: search.signal })
+        const next = await ask<Page<Message>>(withCursor(path, last.nextCursor, missing), { signal: search.signal })
         search.signal.throwIfAborted()
         last = { ...last, items: [...items, ...next.items], nextCursor: next.nextCursor }
         setFurther(last)
@@ -67,23 +67,14 @@ export function useList(path: string) {
   }
 }
 
-function withCursor(path: string, cursor: string, limit: number): string {
-  const [base, query] = path.split('?')
-  const params = new URLSearchParams(query)
-  params.set('cursor', cursor)
-  params.set('limit', String(limit))
-  return `${base}?${params}`
-}
-
 /** For viewers who look up a number: 12 reloads a minute leave 18 of the 30 look-ups in the limit for searches. */
 const LIMITED_RELOAD_MS = 5_000
 /** Accepted messages emit no event. */
 const POLL_MS = 2_000
-const ANNOUNCE_MS = 5_000
 
 const stateOf = ({ messageId, status, smsFallback }: Message) => `${messageId} ${status} ${smsFallback?.status}`
 
-/** Reloads the list while messages arrive. `isNew` says which messages came since; `announced` is their number, for screen readers. */
+/** Reloads the list while messages arrive, and says which came since. */
 export function useTail(path: string, isOn: boolean, items: Message[], reload: () => void, isLimited: boolean) {
   // A reload that is still due when the person pauses is dropped.
   const reloadIfOn = () => {
@@ -102,24 +93,5 @@ export function useTail(path: string, isOn: boolean, items: Message[], reload: (
   const first = useRef<{ path: string; newestId: string }>(undefined)
   const newestId = items[0]?.messageId ?? ''
   if (first.current?.path !== path && items.length > 0) first.current = { path, newestId }
-  const isNew = ({ messageId }: Message) => first.current?.path === path && messageId > first.current.newestId
-  return { isNew, announced: useAnnouncement(path, isOn, items) }
-}
-
-/** How many messages came since the last announcement. It changes at most every few seconds. */
-function useAnnouncement(path: string, isOn: boolean, items: Message[]): number {
-  const [announced, setAnnounced] = useState(0)
-  const last = useRef({ path: '', newestId: '' })
-  const announce = useThrottled(() => {
-    setAnnounced(items.filter(({ messageId }) => messageId > last.current.newestId).length)
-    last.current.newestId = items[0]?.messageId ?? ''
-  }, ANNOUNCE_MS)
-  const newestId = items[0]?.messageId ?? ''
-  useEffect(() => {
-    if (last.current.path !== path) {
-      last.current = { path: newestId === '' ? '' : path, newestId }
-      setAnnounced(0)
-    } else if (isOn && newestId > last.current.newestId) announce()
-  }, [path, isOn, newestId, announce])
-  return announced
+  return ({ messageId }: Message) => first.current?.path === path && messageId > first.current.newestId
 }

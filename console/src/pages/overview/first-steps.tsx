@@ -1,8 +1,11 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { sendingAgents, useAgents } from '../../app/agents.ts'
+import { post } from '../../app/api.ts'
 import { useCarriers } from '../../app/carriers.ts'
-import { go, linkTo, type Place } from '../../app/place.ts'
+import { linkTo, type Place } from '../../app/place.ts'
 import { useResource } from '../../app/resource.ts'
+import { useRun } from '../../app/run.ts'
 import { useFrame, whyNotSend } from '../../app/session.tsx'
 import { Button, ButtonLink } from '../../kit/controls.tsx'
 import { Empty, Loading } from '../../kit/display.tsx'
@@ -11,11 +14,16 @@ import { Problem } from '../../kit/problem.tsx'
 import { words } from '../../words/words.ts'
 import { OnePhone } from '../phones/one-phone.tsx'
 import type { PhoneSummary } from '../phones/phone.ts'
+import { CARD } from '../send/samples.ts'
 import { NewEndpoint } from '../webhooks/new-endpoint.tsx'
-import { FIRST_PHONE, useFirstSends } from './first-sends.ts'
 import '../phones/phones.css'
 
 const say = words.overview.steps
+
+/** A phone of the simulated network that gets and reads everything. */
+const FIRST_PHONE = '+48500100200'
+
+const FIRST = { recipient: FIRST_PHONE, message: { inline: CARD } }
 
 /** What to do first in an account that has sent nothing yet: beside a phone, if the network is simulated. */
 export function FirstSteps({ place }: { place: Place }) {
@@ -26,33 +34,22 @@ export function FirstSteps({ place }: { place: Place }) {
   return simulator === undefined ? <RealSteps /> : <PhoneSteps agentIds={simulator.agentIds} place={place} />
 }
 
+/** `agentIds`: the agents in the simulated network. In a real network, the numbers may belong to somebody. */
 function PhoneSteps({ agentIds, place }: { agentIds: string[]; place: Place }) {
-  const { account } = useFrame()
-  const { accountId } = account
+  const { accountId } = useFrame().account
   const phone = useResource<PhoneSummary>(`/accounts/${accountId}/phones/${encodeURIComponent(FIRST_PHONE)}`)
-  const sends = useFirstSends(agentIds)
-  const isSent = Boolean(phone.value?.last)
-  const hasReplied = useReplied()
-  const fallBack = async () => {
-    const messageId = await sends.send('fallback')
-    if (messageId !== undefined) go({ accountId, path: ['messages', messageId] })
-  }
+  const { agents, ...read } = useAgents()
+  const agentId = agents && (sendingAgents(agents).find((agent) => agentIds.includes(agent.agentId))?.agentId ?? null)
   return (
     <>
-      {sends.problem && <Problem problem={sends.problem} />}
-      {sends.agentsProblem && <Problem problem={sends.agentsProblem} onRetry={sends.reload} />}
+      {read.problem && <Problem problem={read.problem} onRetry={read.reload} />}
       <div class="phones">
         <ol class="first-steps is-column" aria-label={say.label}>
-          <Step icon="send" title={say.send} text={say.sendHint} isDone={isSent}>
-            <SendButton sends={sends} which="first" isPrimary={!isSent} onClick={() => void sends.send('first')} />
+          <Step icon="send" title={say.send} text={say.sendHint} isDone={Boolean(phone.value?.last)}>
+            <SendButton agentId={agentId} />
           </Step>
-          <Step icon="mouse-pointer-click" title={say.tap} text={say.tapHint} isDone={hasReplied} />
-          <WebhookStep hint={say.webhookHint} />
-          {account.modules.includes('sms') && (
-            <Step icon="corner-down-right" title={say.fallback} text={say.fallbackHint}>
-              <SendButton sends={sends} which="fallback" onClick={() => void fallBack()} />
-            </Step>
-          )}
+          <Step icon="mouse-pointer-click" title={say.tap} text={say.tapHint} isDone={useReplied()} />
+          <WebhookStep />
         </ol>
         {phone.problem && <Problem problem={phone.problem} onRetry={phone.reload} />}
         {phone.value && <OnePhone phone={phone.value} place={place} onChange={phone.reload} />}
@@ -61,44 +58,50 @@ function PhoneSteps({ agentIds, place }: { agentIds: string[]; place: Place }) {
   )
 }
 
-type SendButtonProps = {
-  sends: ReturnType<typeof useFirstSends>
-  which: 'first' | 'fallback'
-  isPrimary?: boolean
-  onClick: () => void
-}
-
-/** Sends a message of the first steps, or says why that is impossible. */
-function SendButton({ sends: { whyNot, isReady, busy }, which, isPrimary = false, onClick }: SendButtonProps) {
+/** Sends the first message, or says why that is impossible. `agentId`: undefined until it is known. Null: there is none. */
+function SendButton({ agentId }: { agentId: string | null | undefined }) {
+  const { account } = useFrame()
+  const { run, isBusy, problem } = useRun(() => {})
+  // One key for one message: if a response is lost, the next attempt sends nothing twice.
+  const key = useRef(crypto.randomUUID())
+  const send = async () => {
+    await post(`/accounts/${account.accountId}/messages`, { agentId, ...FIRST }, { 'idempotency-key': key.current })
+    key.current = crypto.randomUUID()
+    return ''
+  }
+  const whyNot = whyNotSend(account) ?? (agentId === null ? say.noAgent : undefined)
   if (whyNot !== undefined) return <p class="why-not">{whyNot}</p>
   return (
-    <Button kind={isPrimary ? 'primary' : 'plain'} icon="send" isBusy={busy === which} disabled={!isReady} onClick={onClick}>
-      {which === 'first' ? say.sendNow : say.fallbackNow}
-    </Button>
+    <>
+      <Button kind="primary" icon="send" isBusy={isBusy} disabled={agentId === undefined} onClick={() => void run(send)}>
+        {say.sendNow}
+      </Button>
+      {problem && <Problem problem={problem} />}
+    </>
   )
 }
 
 /** Real phones can't be shown, and nothing is sent to a number that the person has not given. */
 function RealSteps() {
   const { account } = useFrame()
-  const { accountId } = account
   const whyNot = whyNotSend(account)
   return (
     <ol class="first-steps" aria-label={say.label}>
-      <Step icon="send" title={say.sendReal} text={say.sendRealHint}>
-        {whyNot !== undefined && <p class="why-not">{whyNot}</p>}
-        {whyNot === undefined && (
-          <ButtonLink kind="primary" icon="send" href={linkTo({ accountId, path: ['send'] })}>
+      <Step icon="send" title={words.pages.send} text={say.sendRealHint}>
+        {whyNot === undefined ? (
+          <ButtonLink kind="primary" icon="send" href={linkTo({ accountId: account.accountId, path: ['send'] })}>
             {words.pages.send}
           </ButtonLink>
+        ) : (
+          <p class="why-not">{whyNot}</p>
         )}
       </Step>
-      <WebhookStep hint={say.webhookRealHint} />
+      <WebhookStep />
     </ol>
   )
 }
 
-function WebhookStep({ hint }: { hint: string }) {
+function WebhookStep() {
   const { accountId } = useFrame().account
   const endpoints = useResource<{ items: object[] }>(`/accounts/${accountId}/webhook-endpoints?limit=1`)
   const [isAdding, setAdding] = useState(false)
@@ -107,7 +110,7 @@ function WebhookStep({ hint }: { hint: string }) {
     endpoints.reload()
   }
   return (
-    <Step icon="webhook" title={say.webhook} text={hint} isDone={(endpoints.value?.items.length ?? 0) > 0}>
+    <Step icon="webhook" title={say.webhook} text={say.webhookHint} isDone={Boolean(endpoints.value?.items.length)}>
       <Button icon="plus" onClick={() => setAdding(true)}>
         {words.webhooks.add}
       </Button>
@@ -122,10 +125,7 @@ function useReplied(): boolean {
   const { listen } = useFrame()
   const [hasReplied, setReplied] = useState(false)
   useEffect(
-    () =>
-      listen((event) => {
-        if (event.name === 'event' && (event.data.type === 'message.replied' || event.data.type === 'message.clicked')) setReplied(true)
-      }),
+    () => listen((event) => event.name === 'event' && /^message\.(replied|clicked)$/.test(event.data.type) && setReplied(true)),
     [listen],
   )
   return hasReplied

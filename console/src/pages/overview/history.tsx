@@ -12,7 +12,8 @@ const OFTEN = { everyMs: 5_000, isAbout: isAboutMessages }
 
 type Period = { period: string; sent: number; delivered: number; read: number; failed: number }
 
-const SERIES = [
+/** The lines of a plot of messages. */
+export const SERIES = [
   { name: 'sent', tone: 'plain' },
   { name: 'delivered', tone: 'info' },
   { name: 'read', tone: 'good' },

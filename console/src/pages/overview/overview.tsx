@@ -9,7 +9,7 @@ import { Campaigns } from './campaigns.tsx'
 import { FirstSteps } from './first-steps.tsx'
 import { History } from './history.tsx'
 import { Today } from './today.tsx'
-import { Troubles } from './troubles.tsx'
+import { Endpoints, Failures } from './troubles.tsx'
 import './overview.css'
 
 /** How the account is today; while it has sent nothing, what to do first. */
@@ -32,7 +32,8 @@ export function OverviewPage({ place }: { place: Place }) {
           <Today />
           <div class="overview-grid">
             <History />
-            <Troubles />
+            <Failures />
+            <Endpoints />
             <Campaigns />
           </div>
         </>

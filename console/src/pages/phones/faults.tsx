@@ -1,19 +1,20 @@
 import { useState } from 'preact/hooks'
-import { type ApiProblem, ask } from '../../app/api.ts'
+import { ask } from '../../app/api.ts'
 import { useCarriers } from '../../app/carriers.ts'
 import { useResource } from '../../app/resource.ts'
+import { useRun } from '../../app/run.ts'
 import { Button } from '../../kit/controls.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { Loading } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-phones.ts'
 
 type Part = 'api' | 'webhooks' | 'smpp'
 type Fault = Record<string, number | string>
 type FaultSet = { seed?: number; agents?: object } & Partial<Record<Part | 'token', Record<string, Fault>>>
 
 /** The faults that a click sets. A rate of 1: each time. */
-const FAULTS: [name: keyof typeof words.phones.faults.names, part: Part, key: string, fault: Fault][] = [
+const FAULTS: [name: keyof typeof say.faults.names, part: Part, key: string, fault: Fault][] = [
   ['slow', 'api', 'latency', { rate: 1, ms: 3_000 }],
   ['serverError', 'api', 'serverError', { rate: 1, status: 503 }],
   ['tooMany', 'api', 'tooManyRequests', { rate: 1, retryAfterSeconds: 2 }],
@@ -39,12 +40,12 @@ export function Faults() {
   }
   return (
     <>
-      <Button icon="zap" onClick={open}>
-        <span class={on.length > 0 ? 'tone-bad faults-on' : ''}>{words.phones.faults.button(on.length)}</span>
+      <Button icon="triangle-alert" onClick={open}>
+        <span class={on.length > 0 ? 'tone-bad faults-on' : ''}>{say.faults.button(on.length)}</span>
       </Button>
       {isOpen && (
-        <Dialog title={words.phones.faults.title} onClose={() => setOpen(false)}>
-          <p class="soft">{words.phones.faults.hint}</p>
+        <Dialog title={say.faults.title} onClose={() => setOpen(false)}>
+          <p class="soft">{say.faults.hint}</p>
           {read.problem && <Problem problem={read.problem} onRetry={read.reload} />}
           {faults.value === undefined && read.problem === undefined && <Loading />}
           {faults.value && carrier && <Switches carrier={carrier} faults={faults.value} onChange={faults.reload} />}
@@ -62,17 +63,10 @@ function namesOf({ seed: _, agents: __, ...parts }: FaultSet): string[] {
 }
 
 function Switches({ carrier, faults, onChange }: { carrier: string; faults: FaultSet; onChange: () => void }) {
-  const [problem, setProblem] = useState<ApiProblem>()
-  const [isBusy, setBusy] = useState(false)
+  const { run, isBusy, problem } = useRun(onChange)
   const on = namesOf(faults)
   const others = on.filter((name) => !FAULTS.some(([, part, key]) => name === `${part}.${key}`))
-  const change = async (request: () => Promise<unknown>) => {
-    setBusy(true)
-    setProblem(undefined)
-    await request().catch((error: ApiProblem) => setProblem(error))
-    setBusy(false)
-    onChange()
-  }
+  const change = (request: () => Promise<unknown>) => void run(() => request().then(() => ''))
   return (
     <>
       <ul class="switches">
@@ -84,27 +78,23 @@ function Switches({ carrier, faults, onChange }: { carrier: string; faults: Faul
                 role="switch"
                 aria-checked={on.includes(`${part}.${key}`)}
                 checked={on.includes(`${part}.${key}`)}
-                aria-busy={isBusy}
                 // Not disabled meanwhile: it would lose the focus.
                 onClick={(event) => isBusy && event.preventDefault()}
                 onChange={({ currentTarget }) => {
                   const next = currentTarget.checked ? fault : undefined
-                  void change(() => setFault(carrier, [part, key], next))
+                  change(() => setFault(carrier, [part, key], next))
                 }}
               />
-              <span>
-                <b>{words.phones.faults.names[name]}</b>
-                <small>{words.phones.faults.notes[name]}</small>
-              </span>
+              {say.faults.names[name]}
             </label>
           </li>
         ))}
       </ul>
-      {others.length > 0 && <p>{words.phones.faults.others(others.join(', '))}</p>}
+      {others.length > 0 && <p>{say.faults.others(others.join(', '))}</p>}
       {problem && <Problem problem={problem} />}
       <div class="form-end">
-        <Button isBusy={isBusy} onClick={() => void change(() => ask(pathOf(carrier), { method: 'DELETE' }))}>
-          {words.phones.faults.end}
+        <Button isBusy={isBusy} onClick={() => change(() => ask(pathOf(carrier), { method: 'DELETE' }))}>
+          {say.faults.end}
         </Button>
       </div>
     </>

@@ -20,12 +20,7 @@ export function useLedger(path: string | undefined): Followed {
   useEffect(() => {
     if (path === undefined) return
     const reading = new AbortController()
-    const add = (entries: LedgerEntry[]) =>
-      setFollowed((last) => {
-        const known = last.path === path ? last : NOTHING
-        const isSame = known.entries !== undefined && known.problem === undefined && entries.length === 0
-        return isSame ? last : { path, ...withMore(known, entries) }
-      })
+    const add = (entries: LedgerEntry[]) => setFollowed((last) => ({ path, ...withMore(last.path === path ? last : NOTHING, entries) }))
     void follow(path, reading.signal, add, (problem) => setFollowed((last) => ({ ...last, problem })))
     return () => reading.abort()
   }, [path])

@@ -4,7 +4,7 @@ import { useFrame } from '../../app/session.tsx'
 import { Submit, TextField } from '../../kit/controls.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { Icon } from '../../kit/icon.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-phones.ts'
 import { iconOf, KINDS, readNumber } from './phone.ts'
 
 /** Every number is a phone of the simulated network: this opens one, and says what its last two digits mean. */
@@ -20,22 +20,22 @@ export function NewPhone({ onClose }: { onClose: () => void }) {
     onClose()
   }
   return (
-    <Dialog title={words.phones.add} onClose={onClose} onSubmit={submit} actions={<Submit text={words.phones.open} />}>
+    <Dialog title={say.add} onClose={onClose} onSubmit={submit} actions={<Submit text={say.open} />}>
       <TextField
-        label={words.phones.number}
+        label={say.phoneNumber}
         value={text}
         onInput={setText}
-        hint={words.phones.numberHint}
-        problem={isTried && number === undefined ? words.phones.numberWrong : undefined}
+        hint={say.numberHint}
+        problem={isTried && number === undefined ? say.numberWrong : undefined}
       />
       <fieldset class="endings">
-        <legend>{words.phones.endings}</legend>
+        <legend>{say.endings}</legend>
         {KINDS.map((kind, index) => {
           const ending = `0${index}`
           return (
             <button type="button" aria-pressed={number?.endsWith(ending) === true} onClick={() => setText(withEnding(text, ending))}>
               <Icon name={iconOf(kind)} size={15} />
-              <b>…{ending}</b> {words.phones.behaviours[kind]}
+              <b>…{ending}</b> {say.behaviours[kind]}
             </button>
           )
         })}

@@ -12,7 +12,7 @@ import { Saw } from './saw.tsx'
 import { Stage } from './stage.tsx'
 import { isPending, useTimelines } from './timelines.ts'
 
-const RELOAD_EVERY_MS = 300
+const RELOAD_EVERY_MS = 500
 /** Attempts of webhooks emit no event. Most come this soon after another event. */
 const LOOK_AGAIN_MS = 1_200
 const PHONE_POLL_MS = 1_000
@@ -28,7 +28,7 @@ export function OnePhone({ phone, place, alert, onChange }: Props) {
   const { entries, hasOlder, problem } = useLedger(path)
   const sms = useResource<{ items: PhoneSms[] }>(`${path}/sms`)
   const ids = lastMessages(entries ?? [], phone.messageIds ?? [], MESSAGES_SEEN)
-  const { timelines, add, read } = useTimelines(account.accountId, ids)
+  const { timelines, read } = useTimelines(account.accountId, ids)
   const reload = useThrottled(() => {
     onChange()
     sms.reload()
@@ -41,10 +41,7 @@ export function OnePhone({ phone, place, alert, onChange }: Props) {
   useEffect(() => {
     if (lastPosition > 0) reload()
   }, [lastPosition, reload])
-  useOwnEvents(phone, ids, (event) => {
-    if (event.name === 'event') add(event.data)
-    reload()
-  })
+  useOwnEvents(phone, ids, reload)
   const conversations = conversationsOf(entries ?? [], hasOlder, sms.value?.items ?? [])
   return (
     <>
@@ -64,24 +61,24 @@ export function OnePhone({ phone, place, alert, onChange }: Props) {
   )
 }
 
-/** Calls the function for each event about this phone, and with a `gap` LOOK_AGAIN_MS after the last of them. */
-function useOwnEvents({ phone }: PhoneSummary, ids: string[], onEvent: (event: LiveEvent) => void): void {
+/** Calls the function for each event about this phone, and LOOK_AGAIN_MS after the last of them. */
+function useOwnEvents({ phone }: PhoneSummary, ids: string[], onEvent: () => void): void {
   const { listen } = useFrame()
-  const latest = useRef({ ids, onEvent })
-  latest.current = { ids, onEvent }
+  const latest = useRef(ids)
+  latest.current = ids
   useEffect(() => {
     let timer = 0
     const stop = listen((event) => {
-      if (!isAbout(event, phone, latest.current.ids)) return
-      latest.current.onEvent(event)
+      if (!isAbout(event, phone, latest.current)) return
+      onEvent()
       clearTimeout(timer)
-      timer = setTimeout(() => latest.current.onEvent({ name: 'gap' }), LOOK_AGAIN_MS)
+      timer = setTimeout(onEvent, LOOK_AGAIN_MS)
     })
     return () => {
       stop()
       clearTimeout(timer)
     }
-  }, [listen, phone])
+  }, [listen, phone, onEvent])
 }
 
 /** For viewers, numbers are masked, and several phones may look the same: for them, only the message decides. */

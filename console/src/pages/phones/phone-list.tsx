@@ -1,10 +1,9 @@
-import { linkTo } from '../../app/place.ts'
-import { useFrame } from '../../app/session.tsx'
+import { linkHere } from '../../app/place.ts'
 import { Button } from '../../kit/controls.tsx'
 import { Ago, Empty } from '../../kit/display.tsx'
 import { Icon } from '../../kit/icon.tsx'
 import { grouped } from '../../kit/phone-number.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-phones.ts'
 import { iconOf, kindOf, lastText, type PhoneSummary } from './phone.ts'
 
 type Props = { phones: PhoneSummary[]; current: PhoneSummary | undefined; onAdd: () => void }
@@ -14,12 +13,12 @@ export function PhoneList({ phones, current, onAdd }: Props) {
   const isNew = current !== undefined && !phones.some(({ phoneId }) => phoneId === current.phoneId)
   const shown = isNew ? [current, ...phones] : phones
   return (
-    <section class="card phone-list" aria-label={words.phones.list}>
+    <section class="card phone-list" aria-label={say.list}>
       {shown.length === 0 && (
-        <Empty icon="smartphone" title={words.phones.none}>
-          <p>{words.phones.noneHint}</p>
+        <Empty icon="smartphone" title={say.none}>
+          <p>{say.noneHint}</p>
           <Button icon="plus" onClick={onAdd}>
-            {words.phones.add}
+            {say.add}
           </Button>
         </Empty>
       )}
@@ -35,21 +34,20 @@ export function PhoneList({ phones, current, onAdd }: Props) {
 }
 
 function Item({ phone, isCurrent }: { phone: PhoneSummary; isCurrent: boolean }) {
-  const { account } = useFrame()
   const kind = kindOf(phone.behaviour)
   const lastAt = phone.lastSms?.at ?? phone.last?.at
-  const href = linkTo({ accountId: account.accountId, path: ['phones'], query: { phone: phone.phoneId } })
+  const href = linkHere(['phones'], { phone: phone.phoneId })
   return (
     <a href={href} aria-current={isCurrent ? 'true' : undefined}>
       <span class="does">
-        <Icon name={phone.online ? iconOf(kind) : 'wifi-off'} size={16} />
+        <Icon name={phone.online ? iconOf(kind) : 'power'} size={16} />
       </span>
       <span>
         <b>{grouped(phone.phone)}</b>
         <small title={lastText(phone)}>{lastText(phone)}</small>
         <em>
-          {words.phones.behaviours[kind]}
-          {!phone.online && ` · ${words.phones.offline}`}
+          {say.behaviours[kind]}
+          {!phone.online && ` · ${say.offline}`}
         </em>
       </span>
       {lastAt !== undefined && <Ago at={lastAt} />}

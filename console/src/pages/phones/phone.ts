@@ -1,5 +1,5 @@
 import type { IconName } from '../../kit/icon.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-phones.ts'
 import type { PhoneSms } from './ledger.ts'
 
 /** What a phone of the simulated network does by itself. */
@@ -32,7 +32,7 @@ export type PhoneSummary = {
   messageIds?: string[]
 }
 
-type Kind = keyof typeof words.phones.behaviours
+type Kind = keyof typeof say.behaviours
 
 const ICONS: Record<Kind, IconName> = {
   reads: 'eye',
@@ -40,7 +40,7 @@ const ICONS: Record<Kind, IconName> = {
   noRcs: 'message-square',
   refused: 'ban',
   off: 'clock',
-  busy: 'timer',
+  busy: 'refresh-cw',
   text: 'message-circle-reply',
   tap: 'mouse-pointer-click',
   noRcsNoSms: 'circle-x',
@@ -71,11 +71,17 @@ export function readNumber(text: string): string | undefined {
 /** The last text of a phone, as a list of conversations shows it. */
 export function lastText({ last, lastSms }: PhoneSummary): string {
   if (lastSms !== undefined) return lastSms.text
-  if (last === null) return words.phones.nothing
+  if (last === null) return say.nothing
   const { kind, text, detail } = last
-  if (kind === 'refused') return words.phones.refused
-  if (kind === 'accepted') return text ?? words.phones.aFile
-  if (detail?.event?.startsWith('tapped')) return words.phones.youTapped(text ?? '')
-  if (detail?.event === 'location') return words.phones.youSharedPlace
-  return text === null ? words.phones.youSentFile : words.phones.you(text)
+  if (kind === 'refused') return say.refused
+  if (kind === 'accepted') return text ?? say.aFile
+  return ownTitle(detail?.event, text ?? '') ?? ''
+}
+
+/** What the owner of the phone did, by its event. */
+export function ownTitle(event: string | undefined, text = ''): string | undefined {
+  if (event?.startsWith('tapped')) return say.onPhone.tapped(text)
+  if (event === 'text') return say.onPhone.wrote(text)
+  if (event === 'location') return say.onPhone.place
+  return event === 'file' ? say.onPhone.file : undefined
 }

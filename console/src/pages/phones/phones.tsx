@@ -1,11 +1,12 @@
 import { useRef, useState } from 'preact/hooks'
 import { useFresh } from '../../app/fresh.ts'
-import { linkTo, type Place } from '../../app/place.ts'
+import { linkHere, type Place } from '../../app/place.ts'
 import { useResource } from '../../app/resource.ts'
 import { useFrame, whyNotSend } from '../../app/session.tsx'
 import { Button, ButtonLink } from '../../kit/controls.tsx'
 import { Empty, Loading, PageHead } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
+import * as say from '../../words/en-phones.ts'
 import { words } from '../../words/words.ts'
 import { Faults } from './faults.tsx'
 import { NewPhone } from './new-phone.tsx'
@@ -38,7 +39,7 @@ export function PhonesPage({ place }: { place: Place }) {
   const isSimulated = list.problem?.code !== 'RCS_NOT_SIMULATED'
   return (
     <>
-      <PageHead title={words.pages.phones} note={isSimulated && words.phones.note}>
+      <PageHead title={words.pages.phones} note={isSimulated && say.note}>
         {isSimulated && <Head phone={phone.value} onAdd={() => setAdding(true)} />}
       </PageHead>
       {isAdding && <NewPhone onClose={() => setAdding(false)} />}
@@ -71,11 +72,11 @@ function Head({ phone, onAdd }: { phone: PhoneSummary | undefined; onAdd: () => 
     <>
       {session.isOperator && <Faults />}
       <Button icon="plus" onClick={onAdd}>
-        {words.phones.add}
+        {say.add}
       </Button>
       {canSend && (
-        <ButtonLink kind="primary" icon="send" href={linkTo({ accountId: account.accountId, path: ['send'], query: { recipient } })}>
-          {words.phones.send}
+        <ButtonLink kind="primary" icon="send" href={linkHere(['send'], { recipient })}>
+          {say.send}
         </ButtonLink>
       )}
     </>
@@ -84,8 +85,8 @@ function Head({ phone, onAdd }: { phone: PhoneSummary | undefined; onAdd: () => 
 
 function NoPhones() {
   return (
-    <Empty icon="smartphone" title={words.phones.notSimulated}>
-      <p>{words.phones.notSimulatedHint}</p>
+    <Empty icon="smartphone" title={say.notSimulated}>
+      <p>{say.notSimulatedHint}</p>
     </Empty>
   )
 }

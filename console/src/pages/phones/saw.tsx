@@ -1,11 +1,12 @@
-import { linkTo } from '../../app/place.ts'
+import { linkHere } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Announcement } from '../../kit/announcement.tsx'
 import { ButtonLink } from '../../kit/controls.tsx'
 import { Icon } from '../../kit/icon.tsx'
 import { useEndpoints } from '../../timeline/endpoints.ts'
-import { exactTimeOf } from '../../words/numbers.ts'
-import { words } from '../../words/words.ts'
+import * as frameWords from '../../words/en-frame.ts'
+import * as say from '../../words/en-phones.ts'
+import { clockOf, exactTimeOf } from '../../words/numbers.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { PhoneSummary } from './phone.ts'
 import { type Line, lineOf, ownLine } from './saw-lines.ts'
@@ -23,12 +24,12 @@ export function Saw({ phone, timelines, entries }: Props) {
   const last = [...timelines.keys()].at(-1)
   const lastLine = lines.at(-1)
   return (
-    <section class="card saw" aria-label={words.phones.saw}>
+    <section class="card saw" aria-label={say.saw}>
       <h2>
-        {words.phones.saw} <span class={`pulse is-${live}`} /> <small>{words.frame[live]}</small>
+        {say.saw} <span class={`pulse is-${live}`} /> <small>{frameWords.liveStates[live]}</small>
       </h2>
       {lines.length === 0 ? (
-        <p class="soft">{words.phones.sawNothing}</p>
+        <p class="soft">{say.sawNothing}</p>
       ) : (
         <ol>
           {lines.slice(-LINES_SHOWN).map((line) => (
@@ -36,16 +37,16 @@ export function Saw({ phone, timelines, entries }: Props) {
           ))}
         </ol>
       )}
-      <Announcement text={lastLine === undefined ? '' : words.phones.lastStep(lastLine.title, lastLine.at)} />
+      <Announcement text={lastLine === undefined ? '' : say.lastStep(lastLine.title, lastLine.at)} />
       <div class="saw-links">
         {last !== undefined && (
-          <ButtonLink icon="history" href={linkTo({ accountId: account.accountId, path: ['messages', last] })}>
-            {words.phones.timeline}
+          <ButtonLink icon="history" href={linkHere(['messages', last])}>
+            {say.timeline}
           </ButtonLink>
         )}
         {account.role !== 'viewer' && last !== undefined && (
-          <ButtonLink icon="list" href={linkTo({ accountId: account.accountId, path: ['messages'], query: { recipient: phone.phone } })}>
-            {words.phones.allMessages}
+          <ButtonLink icon="list" href={linkHere(['messages'], { recipient: phone.phone })}>
+            {say.allMessages}
           </ButtonLink>
         )}
       </div>
@@ -54,18 +55,15 @@ export function Saw({ phone, timelines, entries }: Props) {
 }
 
 function SawLine({ line: { at, icon, tone, title, note, messageId } }: { line: Line }) {
-  const { account } = useFrame()
   return (
     <li class={`tone-${tone}`}>
       <Icon name={icon} size={15} />
       <span>
-        <b>
-          {messageId === undefined ? title : <a href={linkTo({ accountId: account.accountId, path: ['messages', messageId] })}>{title}</a>}
-        </b>
+        <b>{messageId === undefined ? title : <a href={linkHere(['messages', messageId])}>{title}</a>}</b>
         <small>{note}</small>
       </span>
       <time dateTime={at} title={exactTimeOf(at)}>
-        {words.phones.clock(at)}
+        {clockOf(at)}
       </time>
     </li>
   )

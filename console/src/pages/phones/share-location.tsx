@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Submit, TextField } from '../../kit/controls.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-phones.ts'
 import type { Act } from './stage.tsx'
 
 /** Warsaw: a place to begin with. */
@@ -16,18 +16,18 @@ export function ShareLocation({ act, onClose }: { act: Act; onClose: () => void 
     await act('share-location', { latitude, longitude })
   }
   return (
-    <Dialog title={words.phones.sharePlace} onClose={onClose} onSubmit={submit} actions={<Submit text={words.phones.share} />}>
+    <Dialog title={say.sharePlace} onClose={onClose} onSubmit={submit} actions={<Submit text={say.share} />}>
       <TextField
-        label={words.phones.latitude}
+        label={say.latitude}
         value={place.latitude}
         onInput={(value) => setPlace({ ...place, latitude: value })}
-        problem={latitude === undefined ? words.phones.degrees(90) : undefined}
+        problem={latitude === undefined ? say.degrees(90) : undefined}
       />
       <TextField
-        label={words.phones.longitude}
+        label={say.longitude}
         value={place.longitude}
         onInput={(value) => setPlace({ ...place, longitude: value })}
-        problem={longitude === undefined ? words.phones.degrees(180) : undefined}
+        problem={longitude === undefined ? say.degrees(180) : undefined}
       />
     </Dialog>
   )

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../kit/controls.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-phones.ts'
 import type { PhoneSummary } from './phone.ts'
 import type { Act } from './stage.tsx'
 
@@ -16,17 +16,17 @@ export function StageTools({ phone, canReply, act, onWrite, onShare }: Props) {
         <>
           <Write isDisabled={!online} act={act} onWrite={onWrite} />
           <Button icon="map-pin" disabled={!online} onClick={onShare}>
-            {words.phones.sharePlace}
+            {say.sharePlace}
           </Button>
           <Button icon="hand" disabled={!online} onClick={() => void act('stop')}>
-            {words.phones.stop}
+            {say.stop}
           </Button>
         </>
       ) : (
-        <p class="soft">{words.phones.noSmsReply}</p>
+        <p class="soft">{say.noSmsReply}</p>
       )}
-      <Button icon={online ? 'wifi-off' : 'power'} onClick={() => void act(online ? 'offline' : 'online')}>
-        {online ? words.phones.goOffline : words.phones.goOnline}
+      <Button icon="power" onClick={() => void act(online ? 'offline' : 'online')}>
+        {online ? say.goOffline : say.goOnline}
       </Button>
     </div>
   )
@@ -43,8 +43,8 @@ function Write({ isDisabled, act, onWrite }: { isDisabled: boolean; act: Act; on
     <form class="write" onSubmit={(event) => void submit(event)}>
       <input
         class="input"
-        aria-label={words.phones.write}
-        placeholder={words.phones.write}
+        aria-label={say.write}
+        placeholder={say.write}
         maxLength={3072}
         disabled={isDisabled}
         value={text}
@@ -54,7 +54,7 @@ function Write({ isDisabled, act, onWrite }: { isDisabled: boolean; act: Act; on
         }}
       />
       <Button type="submit" icon="send" disabled={isDisabled}>
-        {words.phones.sendText}
+        {say.sendText}
       </Button>
     </form>
   )

@@ -2,14 +2,15 @@ import { useRef, useState } from 'preact/hooks'
 import { type Agent, nameOf, sendingAgents, useAgents } from '../../app/agents.ts'
 import { type ApiProblem, post } from '../../app/api.ts'
 import { useCarriers } from '../../app/carriers.ts'
-import { filter, linkTo, linkWith, type Place } from '../../app/place.ts'
+import { filter, type Place } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
-import { Choice, Select } from '../../kit/controls.tsx'
+import { Select } from '../../kit/controls.tsx'
 import { Icon } from '../../kit/icon.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { colorOf, type DrawnButton, type Platform } from '../../phone/drawn.ts'
 import { Phone } from '../../phone/phone.tsx'
-import { words } from '../../words/words.ts'
+import { PlatformChoice, platformOf } from '../../phone/platform-choice.tsx'
+import * as say from '../../words/en-phones.ts'
 import type { Conversation } from './ledger.ts'
 import type { PhoneSummary } from './phone.ts'
 import { ShareLocation } from './share-location.tsx'
@@ -32,49 +33,35 @@ export function Stage({ phone, conversations, place, isLoading, alert, ledgerPro
   const { agents = [] } = useAgents()
   const { simulator } = useCarriers()
   const named = conversations.map((each) => ({ ...each, name: nameOfSender(each, agents) }))
-  const { shown, hasNew, keep } = useShown(place, named, { agents, agentIds: simulator?.agentIds ?? [] }, isLoading)
+  const { shown, keep } = useShown(place, named, { agents, agentIds: simulator?.agentIds ?? [] }, isLoading)
   const { agentId, waiting } = shown
   const { act, tap, problem: actProblem, note, isSharing, setSharing } = useActions(phone, agentId, onChange)
   const problem = actProblem ?? ledgerProblem
   const mayAct = account.role !== 'viewer'
-  const platform: Platform = place.query.get('as') === 'iphone' ? 'iphone' : 'android'
+  const platform = platformOf(place.query.get('as'))
   const sender = { name: shown.name, isVerified: agentId !== undefined, color: colorOf(shown.key) }
   return (
-    <section class="stage" aria-label={words.phones.stage} aria-busy={isLoading}>
-      <StageHead platform={platform} conversations={named} shown={shown} hasNew={hasNew} place={place} />
+    <section class="stage" aria-label={say.stage} aria-busy={isLoading}>
+      <StageHead platform={platform} conversations={named} shown={shown} place={place} />
       {!phone.online && (
         <p class="stage-note tone-warn">
-          <Icon name="wifi-off" size={15} /> {words.phones.isOffline(waiting)}
+          <Icon name="power" size={15} /> {say.isOffline(waiting)}
         </p>
       )}
-      {shown.isCut && <CutNote phone={phone} />}
+      {shown.isCut && (
+        <p class="stage-note tone-plain">
+          <Icon name="history" size={15} /> {say.olderMissing}
+        </p>
+      )}
       <Phone platform={platform} sender={sender} entries={shown.entries} onTap={mayAct && phone.online ? tap : undefined} />
       <p class="stage-status" role="status">
         {note}
       </p>
       {problem && problem.code !== alert?.code && <Problem problem={problem} />}
       {mayAct && <StageTools phone={phone} canReply={agentId !== undefined} act={act} onWrite={keep} onShare={() => setSharing(true)} />}
-      {account.role === 'viewer' && <p class="soft">{words.phones.onlyReads}</p>}
+      {account.role === 'viewer' && <p class="soft">{say.onlyReads}</p>}
       {isSharing && <ShareLocation act={act} onClose={() => setSharing(false)} />}
     </section>
-  )
-}
-
-/** The page reads only the end of a long conversation. The list of messages can't be searched by a masked number. */
-function CutNote({ phone }: { phone: PhoneSummary }) {
-  const { account } = useFrame()
-  return (
-    <p class="stage-note tone-plain">
-      <Icon name="history" size={15} />
-      <span>
-        {words.phones.olderMissing}{' '}
-        {account.role !== 'viewer' && (
-          <a href={linkTo({ accountId: account.accountId, path: ['messages'], query: { recipient: phone.phone } })}>
-            {words.phones.allMessages}
-          </a>
-        )}
-      </span>
-    </p>
   )
 }
 
@@ -94,11 +81,10 @@ type Agents = { agents: Agent[]; agentIds: string[] }
 /**
  * The conversation on the screen: `?with=`; without it, the most recent one when the phone was opened. It stays the same while others get
  * messages: a person may be writing in it. An unused phone shows the agent that the page Send suggests until it gets its first message, or until
- * the person writes to that agent: `keep`. `hasNew`: the other conversations that got something meanwhile.
+ * the person writes to that agent: `keep`.
  */
 function useShown(place: Place, conversations: Conversation[], { agents, agentIds }: Agents, isLoading: boolean) {
   const first = useRef<string>(undefined)
-  const seen = useRef<Map<string, string | undefined>>(undefined)
   const asked = conversations.find(({ key }) => key === place.query.get('with'))?.key
   const suggested = () => sendingAgents(agents).find(({ agentId }) => agentIds.includes(agentId))
   if (asked !== undefined) first.current = undefined
@@ -108,45 +94,27 @@ function useShown(place: Place, conversations: Conversation[], { agents, agentId
     key === undefined
       ? (conversations[0] ?? emptyWith(suggested()))
       : (conversations.find((each) => each.key === key) ?? emptyWith(agents.find(({ agentId }) => agentId === key)))
-  if (!isLoading) seen.current ??= new Map(conversations.map((each) => [each.key, lastIn(each)]))
-  seen.current?.set(shown.key, lastIn(shown))
-  const hasNew = conversations.filter((each) => seen.current !== undefined && seen.current.get(each.key) !== lastIn(each))
   const keep = () => {
     if (asked === undefined && shown.agentId !== undefined) first.current ??= shown.key
   }
-  return { shown, hasNew, keep }
+  return { shown, keep }
 }
 
-const lastIn = ({ entries }: Conversation) => entries.at(-1)?.id
+type HeadProps = { platform: Platform; conversations: Conversation[]; shown: Conversation; place: Place }
 
-type HeadProps = { platform: Platform; conversations: Conversation[]; shown: Conversation; hasNew: Conversation[]; place: Place }
-
-function StageHead({ platform, conversations, shown, hasNew, place }: HeadProps) {
+function StageHead({ platform, conversations, shown, place }: HeadProps) {
   const all = conversations.some(({ key }) => key === shown.key) ? conversations : [shown, ...conversations]
   return (
     <div class="stage-head">
-      <Choice
-        label={words.phones.platform}
-        value={platform}
-        options={[
-          { value: 'android', text: words.phones.android },
-          { value: 'iphone', text: words.phones.iphone },
-        ]}
-        onChange={(as) => filter(place, { as: as === 'android' ? undefined : as })}
-      />
+      <PlatformChoice platform={platform} onChange={(as) => filter(place, { as })} />
       {all.length > 1 && (
         <Select
-          label={words.phones.conversation}
+          label={say.conversation}
           value={shown.key}
           options={all.map(({ key, name, agentId }) => ({ value: key, text: agentId === undefined ? `SMS: ${name}` : name }))}
           onChange={(key) => filter(place, { with: key })}
         />
       )}
-      <span role="status">
-        {hasNew.map(({ key, name }) => (
-          <a href={linkWith(place, { with: key })}>{words.phones.newFrom(name)}</a>
-        ))}
-      </span>
     </div>
   )
 }
@@ -180,7 +148,7 @@ function useActions(phone: PhoneSummary, agentId: string | undefined, onChange: 
   const tap = (button: DrawnButton, messageId: string) => {
     void act('tap', { messageId, button: button.key }).then((isDone) => {
       if (!isDone) return
-      setNote(button.kind === 'reply' ? '' : words.phones.opens(button.kind, button.opens ?? ''))
+      setNote(button.kind === 'reply' ? '' : say.opens(button.kind, button.opens ?? ''))
       // A phone asks its owner before it shares where it is.
       if (button.kind === 'share-location') setSharing(true)
     })

@@ -1,25 +1,46 @@
 import { useState } from 'preact/hooks'
 import type { Agent } from '../../app/agents.ts'
+import { draftOf, forgetDraft, keepDraft } from '../../app/drafts.ts'
 import { useFrame } from '../../app/session.tsx'
-import { type Draft, EMPTY, forget, type Kept, keep, keptOf } from './draft.ts'
+import { CARD } from './samples.ts'
+
+/** What a person has given for a message so far. `json`: a whole content object, as the API takes it. */
+export type Draft = typeof EMPTY
+
+const EMPTY = {
+  agentId: '',
+  recipient: '',
+  kind: 'text' as 'text' | 'template' | 'json',
+  text: '',
+  templateId: '',
+  json: JSON.stringify(CARD, undefined, 2),
+  hasSms: false,
+  sender: 'Herald',
+  smsText: '',
+  reference: '',
+}
+
+/** `key`: the Idempotency-Key. `linked`: the recipient in the address of the page. */
+type Kept = { draft: Draft; key: string; linked: string }
 
 /**
- * The draft of the account. One key for one message: a second click, or a repeated request, sends nothing twice. A changed draft is another
- * message.
+ * The draft of the account, kept with its key, so that a message whose response was lost is sent once. One key for one message: a second click,
+ * or a repeated request, sends nothing twice. A changed draft is another message.
  */
 export function useDraft(agents: Agent[], linked: string) {
   const { account, session } = useFrame()
   const owner = `${session.personId}-${account.accountId}`
-  const [{ draft, key }, setKept] = useState(() => draftFor(linked, agents, keptOf(owner)))
+  const [{ draft, key }, setKept] = useState(() => draftFor(linked, agents, draftOf<Kept>(owner)))
   const change = (more: Partial<Draft>) => {
     const kept = { draft: { ...draft, ...more }, key: crypto.randomUUID(), linked }
     setKept(kept)
-    keep(owner, kept)
+    keepDraft(owner, kept)
   }
   // The same draft and key after a reload, even if nothing was changed since the page was opened.
-  const keepForRetry = () => keep(owner, { draft, key, linked })
+  const keepForRetry = () => keepDraft(owner, { draft, key, linked })
+  /** What was written since the message was sent stays. */
   const wasSent = () => {
-    forget(owner, key)
+    if (draftOf<Kept>(owner)?.key === key) forgetDraft(owner)
     setKept((last) => (last.key === key ? { ...last, key: crypto.randomUUID() } : last))
   }
   return { draft, key, change, keepForRetry, wasSent }
@@ -38,4 +59,30 @@ function draftFor(linked: string, agents: Agent[], kept: Kept | undefined): Kept
   }
   const isSame = draft.agentId === kept.draft.agentId && draft.recipient === kept.draft.recipient
   return { draft, key: isSame ? kept.key : fresh.key, linked }
+}
+
+/** The body of the request for a draft. Undefined: the draft has no template, or its JSON is wrong. */
+export function bodyOf(draft: Draft) {
+  const message = messageOf(draft)
+  if (message === undefined) return undefined
+  const { agentId, recipient, hasSms, sender, smsText, reference } = draft
+  return {
+    agentId,
+    recipient: recipient.replace(/[\s()-]/g, ''),
+    message,
+    ...(reference !== '' && { clientReferenceId: reference }),
+    ...(hasSms && {
+      smsFallback: { planParams: { sender, smsShipmentType: 1 }, smsMessagesPlan: [{ content: smsText, multipart: true }] },
+    }),
+  }
+}
+
+function messageOf({ kind, text, templateId, json }: Draft): object | undefined {
+  if (kind === 'text') return { inline: { type: 'MESSAGE', content: text } }
+  if (kind === 'template') return templateId === '' ? undefined : { templateId: Number(templateId) }
+  try {
+    return { inline: JSON.parse(json) }
+  } catch {
+    return undefined
+  }
 }

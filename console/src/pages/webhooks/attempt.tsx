@@ -12,6 +12,8 @@ import { isAccepted } from '../../timeline/webhooks.ts'
 import { words } from '../../words/words.ts'
 import { type Attempt, pathOf } from './endpoints.ts'
 
+const say = words.webhooks
+
 type Props = { endpointId: number; attempt: Attempt; onChanged: () => void }
 
 /** One attempt to post an event. It opens to show what was posted, and what the endpoint responded. */
@@ -23,25 +25,23 @@ export function AttemptRow({ endpointId, attempt, onChanged }: Props) {
     <li>
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <Pill tone={isAccepted(attempt) ? 'good' : 'bad'} icon={isAccepted(attempt) ? 'check' : 'x'}>
-            {status ?? words.webhooks.noStatus}
-          </Pill>
-          <code>{type ?? words.webhooks.goneEvent}</code>
-          <span class="soft">{words.webhooks.attemptNumber(number, durationMs)}</span>
+          <Pill tone={isAccepted(attempt) ? 'good' : 'bad'}>{status ?? say.noStatus}</Pill>
+          <code>{type ?? say.goneEvent}</code>
+          <span class="soft">{say.attemptNumber(number, durationMs)}</span>
           {nextAttemptAt && (
             <span class="soft">
-              {words.webhooks.next} <Ago at={nextAttemptAt} />
+              {say.next} <Ago at={nextAttemptAt} />
             </span>
           )}
           <Ago at={attemptedAt} />
         </summary>
         <dl class="facts">
           {eventId && (
-            <Fact name={words.webhooks.event}>
+            <Fact name={say.event}>
               <Copy text={eventId} />
             </Fact>
           )}
-          <Fact name={words.webhooks.response}>{error ?? <pre>{response ?? words.webhooks.emptyResponse}</pre>}</Fact>
+          <Fact name={say.response}>{error ?? <pre>{response ?? say.emptyResponse}</pre>}</Fact>
         </dl>
         {isOpen && <Posted endpointId={endpointId} attemptId={attempt.attemptId} />}
         {eventId && account.role !== 'viewer' && <Resend endpointId={endpointId} eventId={eventId} onChanged={onChanged} />}
@@ -60,27 +60,26 @@ function Posted({ endpointId, attemptId }: { endpointId: number; attemptId: stri
   if (problem) return <Problem problem={problem} onRetry={reload} />
   if (value === undefined) return <Loading />
   const { request } = value
-  if (request === undefined) return <p class="posted soft">{words.webhooks.goneRequest}</p>
+  if (request === undefined) return <p class="posted soft">{say.goneRequest}</p>
   return (
     <div class="posted">
-      <h3>{words.webhooks.request}</h3>
-      <CodeBlock text={headOf(request)} label={words.webhooks.headers} />
-      <CodeBlock text={pretty(request.body)} label={words.webhooks.body} />
+      <h3>{say.request}</h3>
+      <CodeBlock text={headOf(request)} label={say.headers} />
+      <CodeBlock text={pretty(request.body)} label={say.body} />
       {/* A viewer gets the body with masked numbers, which has another signature. */}
       {account.role !== 'viewer' && (
         <details>
-          <summary>{words.webhooks.checkSignature}</summary>
-          <p class="hint">{words.webhooks.signatureHint}</p>
-          <CodeBlock text={signatureCommand(request)} label={words.webhooks.checkSignature} />
+          <summary>{say.checkSignature}</summary>
+          <p class="hint">{say.signatureHint}</p>
+          <CodeBlock text={signatureCommand(request)} label={say.checkSignature} />
         </details>
       )}
     </div>
   )
 }
 
-function headOf({ url, headers }: SentRequest): string {
-  return [`POST ${url}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)].join('\n')
-}
+const headOf = ({ url, headers }: SentRequest) =>
+  [`POST ${url}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)].join('\n')
 
 function pretty(body: string): string {
   try {
@@ -106,9 +105,9 @@ function Resend({ endpointId, eventId, onChanged }: { endpointId: number; eventI
   return (
     <div class="resend">
       <Button icon="rotate-ccw" isBusy={state === 'busy'} onClick={replay}>
-        {words.webhooks.resend}
+        {say.resend}
       </Button>
-      <span role="status">{state === 'done' && words.webhooks.resent}</span>
+      <span role="status">{state === 'done' && say.resent}</span>
       {state instanceof ApiProblem && <Problem problem={state} />}
     </div>
   )

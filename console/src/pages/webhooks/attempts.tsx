@@ -1,5 +1,4 @@
-import { useEffect } from 'preact/hooks'
-import { useFresh } from '../../app/fresh.ts'
+import { type Pace, useFresh } from '../../app/fresh.ts'
 import { filter, type Place } from '../../app/place.ts'
 import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
@@ -11,10 +10,11 @@ import { words } from '../../words/words.ts'
 import { AttemptRow } from './attempt.tsx'
 import { type Attempt, type Page, pathOf } from './endpoints.ts'
 
+const say = words.webhooks
 const PAGE_LENGTH = 50
 
-/** What was posted, newest first. `turn` changes after an action that may post more events. */
-export function Attempts({ endpointId, place, turn }: { endpointId: number; place: Place; turn: number }) {
+/** What was posted, newest first. */
+export function Attempts({ endpointId, place, pace }: { endpointId: number; place: Place; pace: Pace }) {
   const { account } = useFrame()
   const { accountId } = account
   const failed = place.query.get('failed') === 'true'
@@ -27,47 +27,44 @@ export function Attempts({ endpointId, place, turn }: { endpointId: number; plac
       ...(eventId && { eventId }),
       ...(cursor && { cursor }),
     })}`
-  const attempts = useResource<Page<Attempt>>(pathOf(accountId, endpointId, pathWith(cursor)))
-  useFresh(attempts.reload)
-  useEffect(() => {
-    if (turn > 0) attempts.reload()
-  }, [turn, attempts.reload])
-  const items = attempts.value?.items ?? []
-  const next = attempts.value?.nextCursor
+  const { value, problem, isLoading, reload } = useResource<Page<Attempt>>(pathOf(accountId, endpointId, pathWith(cursor)))
+  useFresh(reload, pace)
+  const items = value?.items ?? []
+  const next = value?.nextCursor
   return (
-    <section class="card attempts" aria-label={words.webhooks.attempts}>
+    <section class="card attempts" aria-label={say.attempts}>
       <header>
-        <h2>{words.webhooks.attempts}</h2>
+        <h2>{say.attempts}</h2>
         <Choice
-          label={words.webhooks.which}
+          label={say.which}
           value={failed ? 'failed' : 'all'}
           onChange={(value) => filter(place, { failed: value === 'failed' ? 'true' : undefined, cursor: undefined })}
           options={[
-            { value: 'all', text: words.webhooks.all },
-            { value: 'failed', text: words.webhooks.onlyFailed },
+            { value: 'all', text: say.all },
+            { value: 'failed', text: say.onlyFailed },
           ]}
         />
         <AsCurl path={`webhook-endpoints/${endpointId}${pathWith(ownCursor(account, cursor))}`} />
       </header>
       {eventId && (
         <p class="only-event">
-          {words.webhooks.onlyEvent} <Copy text={eventId} />
+          {say.onlyEvent} <Copy text={eventId} />
           <Button icon="x" kind="quiet" onClick={() => filter(place, { eventId: undefined, cursor: undefined })}>
-            {words.webhooks.allAttempts}
+            {say.allAttempts}
           </Button>
         </p>
       )}
-      {attempts.problem && <Problem problem={attempts.problem} onRetry={attempts.reload} />}
-      {attempts.value === undefined && attempts.isLoading && <Loading />}
-      {attempts.value && items.length === 0 && !next && <Empty icon="send" title={emptyTitle({ failed, cursor, eventId })} />}
+      {problem && <Problem problem={problem} onRetry={reload} />}
+      {value === undefined && isLoading && <Loading />}
+      {value && items.length === 0 && !next && <Empty icon="send" title={cursor ? say.noOlder : emptyTitle(failed, eventId)} />}
       <ul>
         {items.map((attempt) => (
-          <AttemptRow key={attempt.attemptId} endpointId={endpointId} attempt={attempt} onChanged={attempts.reload} />
+          <AttemptRow key={attempt.attemptId} endpointId={endpointId} attempt={attempt} onChanged={reload} />
         ))}
       </ul>
       {(next || cursor) && (
         <footer>
-          {next && items.length < PAGE_LENGTH && <span class="note">{words.webhooks.partly}</span>}
+          {next && items.length < PAGE_LENGTH && <span class="note">{say.partly}</span>}
           {cursor && <Button onClick={() => filter(place, { cursor: undefined })}>{words.kit.newest}</Button>}
           {next && <Button onClick={() => filter(place, { cursor: next })}>{words.kit.older}</Button>}
         </footer>
@@ -76,11 +73,8 @@ export function Attempts({ endpointId, place, turn }: { endpointId: number; plac
   )
 }
 
-type Shown = { failed: boolean; cursor: string | null; eventId: string | null }
-
 /** Why the list is empty. */
-function emptyTitle({ failed, cursor, eventId }: Shown): string {
-  if (cursor !== null) return words.webhooks.noOlder
-  if (eventId !== null && !failed) return words.webhooks.noneOfEvent
-  return failed ? words.webhooks.noFailed : words.webhooks.noAttempts
+function emptyTitle(failed: boolean, eventId: string | null): string {
+  if (failed) return say.noFailed
+  return eventId === null ? say.noAttempts : say.noneOfEvent
 }

@@ -7,44 +7,45 @@ import { Button } from '../../kit/controls.tsx'
 import { Ago, Empty, Loading, PageHead, Pill } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { words } from '../../words/words.ts'
-import { type Endpoint, healthOf, type Page } from './endpoints.ts'
+import { type Endpoint, healthOf, type Page, typesOf } from './endpoints.ts'
 import { NewEndpoint } from './new-endpoint.tsx'
 import { SuccessBar } from './success-bar.tsx'
 
+const say = words.webhooks
 const LIST = 'webhook-endpoints?limit=200'
 
 /** All endpoints of the account, with what is wrong with them. */
 export function EndpointList({ isAdding }: { isAdding: boolean }) {
-  const { account } = useFrame()
-  const endpoints = useResource<Page<Endpoint>>(`/accounts/${account.accountId}/${LIST}`)
-  useFresh(endpoints.reload)
-  const canChange = account.role !== 'viewer'
+  const { accountId, role } = useFrame().account
+  const { value, problem, isLoading, reload } = useResource<Page<Endpoint>>(`/accounts/${accountId}/${LIST}`)
+  useFresh(reload)
+  const canChange = role !== 'viewer'
   const close = () => {
-    endpoints.reload()
-    location.replace(linkTo({ accountId: account.accountId, path: ['webhooks'] }))
+    reload()
+    location.replace(linkTo({ accountId, path: ['webhooks'] }))
   }
   return (
     <>
-      <PageHead title={words.pages.webhooks} note={words.webhooks.note}>
+      <PageHead title={words.pages.webhooks} note={say.note}>
         <AsCurl path={LIST} />
         {canChange && (
-          <Button kind="primary" icon="plus" onClick={() => go({ accountId: account.accountId, path: ['webhooks', 'new'] })}>
-            {words.webhooks.add}
+          <Button kind="primary" icon="plus" onClick={() => go({ accountId, path: ['webhooks', 'new'] })}>
+            {say.add}
           </Button>
         )}
       </PageHead>
-      {endpoints.problem && <Problem problem={endpoints.problem} onRetry={endpoints.reload} />}
-      {endpoints.value === undefined && endpoints.isLoading && <Loading />}
-      {endpoints.value?.items.length === 0 && (
+      {problem && <Problem problem={problem} onRetry={reload} />}
+      {value === undefined && isLoading && <Loading />}
+      {value?.items.length === 0 && (
         <div class="card">
-          <Empty icon="webhook" title={words.webhooks.none}>
-            <p>{words.webhooks.noneHint}</p>
+          <Empty icon="webhook" title={say.none}>
+            <p>{say.noneHint}</p>
           </Empty>
         </div>
       )}
       <ul class="endpoints">
-        {endpoints.value?.items.map((endpoint) => (
-          <EndpointRow key={endpoint.endpointId} endpoint={endpoint} accountId={account.accountId} />
+        {value?.items.map((endpoint) => (
+          <EndpointRow key={endpoint.endpointId} endpoint={endpoint} accountId={accountId} />
         ))}
       </ul>
       {isAdding && canChange && <NewEndpoint onClose={close} />}
@@ -53,30 +54,30 @@ export function EndpointList({ isAdding }: { isAdding: boolean }) {
 }
 
 function EndpointRow({ endpoint, accountId }: { endpoint: Endpoint; accountId: number }) {
-  const { endpointId, url, types, pending, oldestPendingAt, failed, failingSince } = endpoint
-  const health = healthOf(endpoint)
+  const { endpointId, url, pending, failed, failingSince } = endpoint
+  const { text, tone } = healthOf(endpoint)
   return (
     <li class="card endpoint-row">
       <div>
-        <a href={linkTo({ accountId, path: ['webhooks', String(endpointId)] })}>{url}</a>
-        <small>{types === null ? words.webhooks.allTypes : types.join(', ')}</small>
+        <a href={linkTo({ accountId, path: ['webhooks', `${endpointId}`] })}>{url}</a>
+        <small>{typesOf(endpoint)}</small>
       </div>
-      <SuccessBar accountId={accountId} endpointId={endpointId} oldestPendingAt={oldestPendingAt} />
+      <SuccessBar endpoint={endpoint} />
       <dl class="numbers">
         <div>
-          <dt>{words.webhooks.pending}</dt>
+          <dt>{say.pending}</dt>
           <dd>{words.upTo(pending)}</dd>
         </div>
         <div class={failed > 0 ? 'is-bad' : ''}>
-          <dt>{words.webhooks.failed}</dt>
+          <dt>{say.failed}</dt>
           <dd>{words.upTo(failed)}</dd>
         </div>
       </dl>
       <p class="endpoint-health">
-        <Pill tone={health.tone}>{health.text}</Pill>
+        <Pill tone={tone}>{text}</Pill>
         {failingSince && (
           <small>
-            {words.webhooks.since} <Ago at={failingSince} />
+            {say.since} <Ago at={failingSince} />
           </small>
         )}
       </p>

@@ -1,112 +1,88 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { useFresh } from '../../app/fresh.ts'
-import { linkTo, type Place } from '../../app/place.ts'
+import type { Place } from '../../app/place.ts'
 import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
-import { Copy } from '../../kit/controls.tsx'
-import { Ago, Fact, Loading, Pill } from '../../kit/display.tsx'
-import { Icon } from '../../kit/icon.tsx'
+import { Crumbs } from '../../kit/crumbs.tsx'
+import { Ago, Facts, Loading, Pill } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { words } from '../../words/words.ts'
 import { EndpointActions } from './actions.tsx'
 import { Attempts } from './attempts.tsx'
-import { type Endpoint, healthOf, pathOf } from './endpoints.ts'
+import { type Endpoint, healthOf, pathOf, typesOf } from './endpoints.ts'
 import { SuccessBar } from './success-bar.tsx'
 
-/** Events that are posted again arrive a little later. */
-const LOOK_AGAIN_MS = 1_000
+const say = words.webhooks
+/** Events that are posted again arrive a little after a change. */
+const FIRST_MS = 1_000
 
 /** One endpoint: how it is, what was posted to it, and what can be done about it. */
 export function EndpointPage({ endpointId, place }: { endpointId: number; place: Place }) {
-  const { account } = useFrame()
-  const { accountId } = account
-  const endpoint = useResource<Endpoint>(pathOf(accountId, endpointId))
-  useFresh(endpoint.reload)
-  const [turn, setTurn] = useState(0)
-  const timer = useRef(0)
-  useEffect(() => () => clearTimeout(timer.current), [])
-  const look = () => {
-    endpoint.reload()
-    setTurn((last) => last + 1)
-  }
+  const { accountId, role } = useFrame().account
+  const { value: endpoint, problem, isLoading, reload } = useResource<Endpoint>(pathOf(accountId, endpointId))
+  const [changes, setChanges] = useState(0)
+  const pace = { firstMs: FIRST_MS, state: `${changes}` }
+  useFresh(reload, pace)
   const changed = () => {
-    look()
-    clearTimeout(timer.current)
-    timer.current = setTimeout(look, LOOK_AGAIN_MS)
+    reload()
+    setChanges((before) => before + 1)
   }
+  const health = endpoint && healthOf(endpoint)
   return (
     <>
-      <nav class="crumbs" aria-label={words.frame.crumbs}>
-        <a href={linkTo({ accountId, path: ['webhooks'] })}>{words.pages.webhooks}</a> <Icon name="chevron-right" size={13} />{' '}
-        <Copy text={String(endpointId)} />
-      </nav>
-      {endpoint.problem && <Problem problem={endpoint.problem} onRetry={endpoint.reload} />}
-      {endpoint.value === undefined && endpoint.isLoading && <Loading />}
-      {endpoint.value && (
+      <Crumbs page="webhooks" id={`${endpointId}`} />
+      <div class="title-row">
+        <h1 class="endpoint-url">{endpoint?.url ?? say.endpoint(endpointId)}</h1>
+        {health && <Pill tone={health.tone}>{health.text}</Pill>}
+      </div>
+      {problem && <Problem problem={problem} onRetry={reload} />}
+      {endpoint === undefined && isLoading && <Loading />}
+      {endpoint && (
         <>
-          <EndpointHead endpoint={endpoint.value} />
-          {account.role !== 'viewer' && <EndpointActions endpoint={endpoint.value} onChanged={changed} />}
-          <Attempts endpointId={endpointId} place={place} turn={turn} />
+          <EndpointFacts endpoint={endpoint} />
+          {role !== 'viewer' && <EndpointActions endpoint={endpoint} onChanged={changed} />}
+          <Attempts endpointId={endpointId} place={place} pace={pace} />
         </>
       )}
     </>
   )
 }
 
-function EndpointHead({ endpoint }: { endpoint: Endpoint }) {
-  const { account } = useFrame()
-  const { endpointId, url, pending, oldestPendingAt, failed, failingSince, disabledBecause } = endpoint
-  const health = healthOf(endpoint)
+/** How the endpoint is, what is posted to it, and how that is signed. */
+function EndpointFacts({ endpoint }: { endpoint: Endpoint }) {
+  const { disabledAt, disabledBecause, failingSince, pending, failed, secrets } = endpoint
   return (
     <>
-      <div class="title-row">
-        <h1 class="endpoint-url">{url}</h1>
-        <Pill tone={health.tone}>{health.text}</Pill>
-      </div>
       <p class="endpoint-outcome">
-        {disabledBecause && <b>{words.webhooks.because[disabledBecause]} </b>}
+        {disabledBecause && <b>{say.because[disabledBecause]} </b>}
         {failingSince && !disabledBecause && (
           <b>
-            {words.webhooks.failingSince} <Ago at={failingSince} />.{' '}
+            {say.failingSince} <Ago at={failingSince} />.{' '}
           </b>
         )}
-        {words.webhooks.waiting(pending, failed)}
+        {say.waiting(pending, failed)}
       </p>
-      <section class="card endpoint-bar" aria-label={words.webhooks.lastAttempts}>
-        <SuccessBar accountId={account.accountId} endpointId={endpointId} oldestPendingAt={oldestPendingAt} />
-        <EndpointFacts endpoint={endpoint} />
+      <section class="card endpoint-bar" aria-label={say.lastAttempts}>
+        <SuccessBar endpoint={endpoint} />
+        <Facts
+          facts={[
+            [say.types, typesOf(endpoint)],
+            [say.disabledAt, disabledAt && <Ago at={disabledAt} />],
+            [say.signedWith, <Secrets secrets={secrets} />],
+          ]}
+        />
       </section>
     </>
   )
 }
 
-/** What is posted, and how it is signed. */
-function EndpointFacts({ endpoint: { types, createdAt, disabledAt, secrets } }: { endpoint: Endpoint }) {
-  return (
-    <dl class="facts">
-      <Fact name={words.webhooks.types}>{types === null ? words.webhooks.allTypes : types.join(', ')}</Fact>
-      <Fact name={words.webhooks.createdAt}>
-        <Ago at={createdAt} />
-      </Fact>
-      {disabledAt && (
-        <Fact name={words.webhooks.disabledAt}>
-          <Ago at={disabledAt} />
-        </Fact>
-      )}
-      <Fact name={words.webhooks.signedWith}>
-        <ul>
-          {secrets.map((secret) => (
-            <li>
-              {words.webhooks.secretMade} <Ago at={secret.createdAt} />
-              {secret.endsAt && (
-                <>
-                  , {words.webhooks.secretExpires} <Ago at={secret.endsAt} />
-                </>
-              )}
-            </li>
-          ))}
-        </ul>
-      </Fact>
-    </dl>
-  )
-}
+const Secrets = ({ secrets }: Pick<Endpoint, 'secrets'>) => (
+  <ul>
+    {secrets.map(({ createdAt, endsAt }) => (
+      <li>
+        {say.secretMade} <Ago at={createdAt} />
+        {endsAt && [`, ${say.secretExpires} `, <Ago at={endsAt} />]}
+      </li>
+    ))}
+  </ul>
+)

@@ -46,3 +46,5 @@ export function healthOf({ status, failingSince }: Endpoint): { text: string; to
 
 /** The path of an endpoint in the admin API. */
 export const pathOf = (accountId: number, endpointId: number, more = '') => `/accounts/${accountId}/webhook-endpoints/${endpointId}${more}`
+
+export const typesOf = ({ types }: Endpoint) => types?.join(', ') ?? words.webhooks.allTypes

@@ -1,42 +1,35 @@
 import { usePolled } from '../../app/fresh.ts'
 import { useResource } from '../../app/resource.ts'
+import { useFrame } from '../../app/session.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { isAccepted } from '../../timeline/webhooks.ts'
 import { words } from '../../words/words.ts'
-import { type Attempt, type Page, pathOf } from './endpoints.ts'
+import { type Attempt, type Endpoint, type Page, pathOf } from './endpoints.ts'
 
 const SHOWN = 40
-
-type Props = { accountId: number; endpointId: number; oldestPendingAt: string | undefined }
+/** Every event waits for a moment. */
+const LAG_FROM_MS = 1_000
 
 /**
  * One bar for each of the last attempts, oldest first, and how long the oldest pending event has waited. A list has many endpoints, so each bar
- * polls every five seconds instead of reading after every event.
+ * polls every five seconds instead of reading after every event. The page reads the endpoint as often, and draws the wait again.
  */
-export function SuccessBar({ accountId, endpointId, oldestPendingAt }: Props) {
-  const { value, problem, reload } = useResource<Page<Attempt>>(pathOf(accountId, endpointId, `/attempts?limit=${SHOWN}`))
+export function SuccessBar({ endpoint: { endpointId, oldestPendingAt } }: { endpoint: Endpoint }) {
+  const { account } = useFrame()
+  const { value, problem, reload } = useResource<Page<Attempt>>(pathOf(account.accountId, endpointId, `/attempts?limit=${SHOWN}`))
   usePolled(reload)
+  const lagMs = oldestPendingAt === undefined ? 0 : Date.now() - Date.parse(oldestPendingAt)
   return (
     <div class="success">
       {problem && <Problem problem={problem} onRetry={reload} />}
       {value && <Bars items={value.items.toReversed()} />}
-      {oldestPendingAt && <Lag since={oldestPendingAt} />}
+      {lagMs >= LAG_FROM_MS && <small class="lag">{words.webhooks.lag(lagMs)}</small>}
     </div>
   )
 }
 
-/** Every event waits for a moment. */
-const LAG_FROM_MS = 1_000
-
-/** The page reads the endpoint again every few seconds, and draws this again. */
-function Lag({ since }: { since: string }) {
-  const ms = Date.now() - Date.parse(since)
-  return ms < LAG_FROM_MS ? null : <small class="lag">{words.webhooks.lag(ms)}</small>
-}
-
 function Bars({ items }: { items: Attempt[] }) {
   const accepted = items.filter(isAccepted).length
-  const label = items.length === 0 ? words.webhooks.noAttempts : words.webhooks.acceptedOf(accepted, items.length)
   return (
     <>
       <div class="success-bars" aria-hidden="true">
@@ -47,7 +40,7 @@ function Bars({ items }: { items: Attempt[] }) {
           <i class={isAccepted(attempt) ? 'is-good' : 'is-bad'} />
         ))}
       </div>
-      <small>{label}</small>
+      <small>{items.length === 0 ? words.webhooks.noAttempts : words.webhooks.acceptedOf(accepted, items.length)}</small>
     </>
   )
 }

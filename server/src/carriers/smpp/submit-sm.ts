@@ -25,7 +25,7 @@ const RECIPIENT = /^\+[0-9]{3,20}$/
 export function submitSm(segment: SmsSegment): PduOf<'submit_sm'> | Failed {
   if (!SENDER.test(segment.sender)) return failed('INVALID_SENDER', 'The sender is not valid for an SMS.')
   if (!RECIPIENT.test(segment.recipient)) return failed('INVALID_RECIPIENT', 'The recipient is not a phone number.')
-  const text = segment.encoding === 'GSM7' ? encodeGsm7(segment.text) : Buffer.from(segment.text, 'utf16le').swap16()
+  const text = octetsOf(segment)
   if (text === undefined) return failed('REJECTED', 'The text has characters that its encoding cannot represent.')
   const { concatenation } = segment
   const maxOctets = concatenation === undefined ? MAX_OCTETS : MAX_OCTETS_OF_A_SEGMENT
@@ -76,4 +76,11 @@ function segmentHeader({ reference, total, number }: NonNullable<SmsSegment['con
 function absoluteTime(time: Date): string {
   const iso = time.toISOString()
   return `${iso.slice(2, 19).replace(/[-T:]/g, '')}${iso.charAt(20)}00+`
+}
+
+/** The text as octets; undefined if its encoding cannot represent it. */
+function octetsOf({ encoding, text }: SmsSegment): Buffer | undefined {
+  if (encoding === 'UCS2') return Buffer.from(text, 'utf16le').swap16()
+  const octets = encodeGsm7(text)
+  return octets && Buffer.from(octets.buffer, 0, octets.length)
 }

@@ -46,7 +46,7 @@ const BLANKS =
   String.raw`\ufe00-\ufe0f\ufeff\uffa0\u{e0000}-\u{e0fff}`
 const FORMULA = new RegExp(`(^|[${SEPARATORS}])((?:[${BLANKS}]|"")*)(?=[${SIGNS}])`, 'gu')
 
-/** Puts apostrophes before possible formulas, and before a text that begins with a tab or a line break: some spreadsheets skip these. */
-function defused(text: string): string {
+/** `text`: with its quotes doubled. Puts apostrophes before possible formulas, and before a text that begins with a tab or a line break: some spreadsheets skip these. */
+export function defused(text: string): string {
   return (/^[\t\n\r]/.test(text) ? "'" : '') + text.replace(FORMULA, "$1$2'")
 }

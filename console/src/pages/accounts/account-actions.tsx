@@ -1,0 +1,84 @@
+import { useState } from 'preact/hooks'
+import { ask, post } from '../../app/api.ts'
+import { linkTo } from '../../app/place.ts'
+import { useRun } from '../../app/run.ts'
+import { useFrame } from '../../app/session.tsx'
+import { Button, ButtonLink } from '../../kit/controls.tsx'
+import { Problem } from '../../kit/problem.tsx'
+import { Sure } from '../../kit/sure.tsx'
+import { words } from '../../words/words.ts'
+import { AccountDialog } from './account-dialog.tsx'
+import type { Account, Quotas, Waiting } from './accounts-types.ts'
+import { QuotasDialog } from './quotas-dialog.tsx'
+
+type Props = { account: Account; quotas: Quotas | undefined; onChanged: () => void }
+
+/** What an operator can do with an account. A suspension says what it stops, and asks. */
+export function AccountActions({ account, quotas, onChanged }: Props) {
+  const w = words.accounts
+  const { account: here, accountsChanged } = useFrame()
+  const { accountId, suspendedAt } = account
+  const path = `/accounts/${accountId}`
+  const [open, setOpen] = useState<'change' | 'quotas' | Waiting>()
+  const { run, isBusy, problem, said, setSaid } = useRun(onChanged)
+  const close = () => setOpen(undefined)
+  const done = (text: string) => {
+    close()
+    setSaid(text)
+    onChanged()
+    void accountsChanged()
+  }
+  const askToSuspend = async () => {
+    setOpen(await ask<Waiting>(`${path}/waiting`))
+    return ''
+  }
+  const resume = async () => {
+    await post(`${path}/resume`)
+    void accountsChanged()
+    return w.isResumed
+  }
+  return (
+    <>
+      <div class="actions">
+        {accountId !== here.accountId && (
+          <ButtonLink kind="primary" icon="arrow-right" href={linkTo({ accountId, path: [] })}>
+            {w.switchHere}
+          </ButtonLink>
+        )}
+        <Button icon="pencil" onClick={() => setOpen('change')}>
+          {w.change}
+        </Button>
+        <Button icon="pencil" disabled={quotas === undefined} onClick={() => setOpen('quotas')}>
+          {w.changeQuotas}
+        </Button>
+        {suspendedAt === undefined ? (
+          <Button icon="pause" kind="danger" isBusy={isBusy} onClick={() => void run(askToSuspend)}>
+            {w.suspend}
+          </Button>
+        ) : (
+          <Button icon="play" isBusy={isBusy} onClick={() => void run(resume)}>
+            {w.resume}
+          </Button>
+        )}
+      </div>
+      <p class="said" role="status">
+        {said}
+      </p>
+      {problem && <Problem problem={problem} />}
+      {open === 'change' && <AccountDialog account={account} onDone={() => done(w.saved)} onClose={close} />}
+      {open === 'quotas' && quotas && <QuotasDialog accountId={accountId} quotas={quotas} onDone={() => done(w.saved)} onClose={close} />}
+      {typeof open === 'object' && (
+        <Sure
+          title={w.suspendTitle(account.name)}
+          action={w.suspend}
+          run={() => post(`${path}/suspend`)}
+          onDone={() => done(w.isSuspended)}
+          onClose={close}
+        >
+          <p>{w.suspendSure(open.messages, open.sms, open.campaigns)}</p>
+          <p class="hint">{w.suspendKept}</p>
+        </Sure>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,48 @@
+import { useEffect, useState } from 'preact/hooks'
+import { filter, type Place } from '../../app/place.ts'
+import { Button, TextField } from '../../kit/controls.tsx'
+import { TimeField } from '../../kit/time-field.tsx'
+import { words } from '../../words/words.ts'
+import { type Filters, noFilters, operationOf } from './entry.ts'
+
+const say = words.audit
+
+/** The filters of the log, which is searched for exactly these texts. */
+export function AuditFilters({ place, filters }: { place: Place; filters: Filters }) {
+  const [given, setGiven] = useState(textsOf(filters))
+  const { actor, action, subject } = filters
+  // The address may change by a link, or by the browser's back button.
+  useEffect(() => setGiven(textsOf(filters)), [actor, action, subject])
+  const find = (event: Event) => {
+    event.preventDefault()
+    filter(place, { actor: given.actor.trim(), action: operationOf(given.action), subject: given.subject.trim() })
+  }
+  return (
+    <search class="filters card" aria-label={words.palette.label}>
+      <form class="audit-filters" onSubmit={find}>
+        {(['actor', 'action', 'subject'] as const).map((name) => (
+          <TextField
+            label={say.facts[name]}
+            placeholder={say.examples[name]}
+            autocomplete="off"
+            value={given[name]}
+            onInput={(text) => setGiven({ ...given, [name]: text })}
+          />
+        ))}
+        <Button icon="search" type="submit">
+          {words.palette.label}
+        </Button>
+      </form>
+      {(['from', 'to'] as const).map((name) => (
+        <TimeField label={say[name]} value={filters[name]} onChange={(time) => filter(place, { [name]: time })} />
+      ))}
+      {Object.keys(filters).length > 0 && (
+        <Button icon="x" kind="quiet" onClick={() => filter(place, noFilters)}>
+          {say.clear}
+        </Button>
+      )}
+    </search>
+  )
+}
+
+const textsOf = ({ actor = '', action = '', subject = '' }: Filters) => ({ actor, action: say.action(action), subject })

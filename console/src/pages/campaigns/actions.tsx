@@ -1,0 +1,90 @@
+import { useState } from 'preact/hooks'
+import { ask, post } from '../../app/api.ts'
+import { go } from '../../app/place.ts'
+import { useRun } from '../../app/run.ts'
+import { useFrame } from '../../app/session.tsx'
+import { Button } from '../../kit/controls.tsx'
+import { Problem } from '../../kit/problem.tsx'
+import { Sure } from '../../kit/sure.tsx'
+import { words } from '../../words/words.ts'
+import { type Campaign, pathOfCampaign } from './campaign.ts'
+
+const say = words.campaigns.actions
+
+type Move = 'pause' | 'resume' | 'cancel'
+/** What the move would affect now. */
+type CancelPlan = { waiting: number; waitingSms: number; notCreated: number }
+type RetryPlan = { messages: number; isMore: boolean; withdrawn: number }
+type Open = { action: Move; plan: CancelPlan } | { action: 'retry'; plan: RetryPlan }
+
+const ACTIONS: Record<Campaign['status'], Open['action'][]> = {
+  SCHEDULED: ['cancel'],
+  RUNNING: ['pause', 'cancel'],
+  PAUSED: ['resume', 'cancel'],
+  COMPLETED: ['retry'],
+  CANCELLED: ['retry'],
+}
+const ICONS = { pause: 'pause', resume: 'play', cancel: 'ban', retry: 'rotate-ccw' } as const
+
+/** Pause, resume, cancel, and send again what failed. Each first counts what it would affect, says so, and asks. */
+export function CampaignActions({ campaign, onChanged }: { campaign: Campaign; onChanged: () => void }) {
+  const { accountId } = useFrame().account
+  const { campaignId, status, counts } = campaign
+  const path = pathOfCampaign(accountId, campaignId)
+  const [open, setOpen] = useState<Open>()
+  const { run, isBusy, problem } = useRun(onChanged)
+  const prepare = (action: Open['action']) =>
+    run(async () => {
+      // The plan of a cancelled campaign also says how many of the messages were withdrawn, which the person may leave out.
+      const plan = action === 'retry' ? `retry-plan?includeCancelled=${status === 'CANCELLED'}` : 'cancel-plan'
+      setOpen({ action, plan: await ask(`${path}/${plan}`) } as Open)
+      return ''
+    })
+  const close = () => setOpen(undefined)
+  const done = () => {
+    close()
+    onChanged()
+  }
+  const actions = ACTIONS[status].filter((action) => action !== 'retry' || counts.FAILED > 0)
+  return (
+    <div class="camp-actions">
+      {actions.map((action) => (
+        <Button icon={ICONS[action]} kind={action === 'cancel' ? 'danger' : 'plain'} isBusy={isBusy} onClick={() => void prepare(action)}>
+          {say.texts[action]}
+        </Button>
+      ))}
+      {problem && <Problem problem={problem} />}
+      {open?.action === 'retry' && <RetryDialog plan={open.plan} path={path} onClose={close} />}
+      {open && open.action !== 'retry' && <MoveDialog {...open} path={path} onDone={done} onClose={close} />}
+    </div>
+  )
+}
+
+type MoveProps = { action: Move; plan: CancelPlan; path: string; onDone: () => void; onClose: () => void }
+
+function MoveDialog({ action, plan: { waiting, waitingSms, notCreated }, path, onDone, onClose }: MoveProps) {
+  const { withPassword } = useFrame()
+  const run = () => withPassword(() => post(`${path}/${action}`))
+  return (
+    <Sure title={say.titles[action]} action={say.titles[action]} run={run} closing={say.keep} onDone={onDone} onClose={onClose}>
+      <p>{say.bodies[action](say.affected(waiting, waitingSms, notCreated))}</p>
+    </Sure>
+  )
+}
+
+function RetryDialog({ plan, path, onClose }: { plan: RetryPlan; path: string; onClose: () => void }) {
+  const { accountId } = useFrame().account
+  const { messages, withdrawn, isMore } = plan
+  const failed = messages - withdrawn
+  // If all messages were withdrawn, there is nothing else to send again.
+  const includeCancelled = failed === 0
+  const retry = async () => {
+    const { campaignId } = await post<Campaign>(`${path}/retry`, { includeCancelled })
+    go({ accountId, path: ['campaigns', campaignId] })
+  }
+  return (
+    <Sure title={say.titles.retry} action={say.titles.retry} run={retry} closing={say.keep} onDone={onClose} onClose={onClose}>
+      <p>{say.retryBody(failed || messages, isMore)}</p>
+    </Sure>
+  )
+}

@@ -1,0 +1,104 @@
+import type { LiveEvent } from '../../app/live.ts'
+import { filter, linkTo, type Place } from '../../app/place.ts'
+import { useFrame, whyNotSend } from '../../app/session.tsx'
+import { AsCurl } from '../../kit/as-curl.tsx'
+import { ButtonLink } from '../../kit/controls.tsx'
+import { Ago, Empty, PageHead, Pill } from '../../kit/display.tsx'
+import { Filters } from '../../kit/filters.tsx'
+import { LongTable } from '../../kit/long-table.tsx'
+import { TimeField } from '../../kit/time-field.tsx'
+import { nothingFound } from '../../words/en-kit.ts'
+import { words } from '../../words/words.ts'
+import { ProgressBar } from './bar.tsx'
+import { type Campaign, handedOver } from './campaign.ts'
+import { STATUS_LOOKS } from './status.ts'
+
+const say = words.campaigns
+const { columns } = say
+
+const COLUMNS = [
+  { title: columns.name },
+  { title: columns.status },
+  { title: columns.progress, isWide: true },
+  { title: columns.failed, isNumber: true, isWide: true },
+  { title: columns.created, isWide: true },
+]
+
+const FILTERS = [{ name: 'status', label: columns.status, any: words.messages.filters.anyStatus, texts: say.statuses }]
+
+const FRESH = { restMs: 10_000, isAbout: (event: LiveEvent) => event.name === 'campaign' }
+
+/** All campaigns of the account, newest first. */
+export function CampaignList({ place }: { place: Place }) {
+  const { account } = useFrame()
+  const { accountId } = account
+  // Filters and order have the same names in the address and in the API.
+  const query = place.query.toString()
+  const isFiltered = query !== ''
+  const path = `campaigns${isFiltered ? '?' : ''}${query}`
+  const add = whyNotSend(account) === undefined && (
+    <ButtonLink kind="primary" icon="plus" href={linkTo({ accountId, path: ['campaigns', 'new'] })}>
+      {say.add}
+    </ButtonLink>
+  )
+  return (
+    <>
+      <PageHead title={words.pages.campaigns}>
+        <AsCurl path={path} />
+        {add}
+      </PageHead>
+      <Filters place={place} filters={FILTERS}>
+        {(['createdFrom', 'createdTo'] as const).map((name) => (
+          <TimeField label={say[name]} value={place.query.get(name) ?? ''} onChange={(time) => filter(place, { [name]: time })} />
+        ))}
+      </Filters>
+      <LongTable<Campaign>
+        label={words.pages.campaigns}
+        path={`/accounts/${accountId}/${path}`}
+        columns={COLUMNS}
+        keyOf={({ campaignId }) => campaignId}
+        cells={(campaign) => <Cells campaign={campaign} />}
+        fresh={FRESH}
+        empty={
+          <Empty icon="megaphone" title={isFiltered ? nothingFound : say.none}>
+            {!isFiltered && <p>{say.noneHint}</p>}
+            {!isFiltered && add}
+          </Empty>
+        }
+      />
+    </>
+  )
+}
+
+function Cells({ campaign }: { campaign: Campaign }) {
+  const { accountId } = useFrame().account
+  const { campaignId, name, status, segmentIds, counts, recipients, createdAt, scheduledAt } = campaign
+  const progress = words.kit.ofLimit(handedOver(campaign), recipients)
+  return (
+    <>
+      <td>
+        <a class="row-link" href={linkTo({ accountId, path: ['campaigns', campaignId] })}>
+          {name}
+        </a>
+        <small>{segmentIds.length === 0 ? say.retries : say.groups(segmentIds)}</small>
+        <small class="is-narrow">{progress}</small>
+      </td>
+      <td>
+        <Pill {...STATUS_LOOKS[status]}>{say.statuses[status]}</Pill>
+        {status === 'SCHEDULED' && (
+          <small>
+            <Ago at={scheduledAt} />
+          </small>
+        )}
+      </td>
+      <td class="is-wide camp-progress">
+        <ProgressBar campaign={campaign} label={name} />
+        <small>{progress}</small>
+      </td>
+      <td class="is-wide num">{words.number(counts.FAILED)}</td>
+      <td class="is-wide when">
+        <Ago at={createdAt} />
+      </td>
+    </>
+  )
+}

@@ -1,0 +1,67 @@
+import { useEffect, useRef } from 'preact/hooks'
+import type { ApiProblem, Violation } from '../../../app/api.ts'
+import { linkTo, type Target } from '../../../app/place.ts'
+import { useFrame } from '../../../app/session.tsx'
+import { Button } from '../../../kit/controls.tsx'
+import { Problem } from '../../../kit/problem.tsx'
+import { words } from '../../../words/words.ts'
+import { STEPS, type Step, stepOf } from './draft.ts'
+
+const say = words.campaigns.wizard
+
+export const placeOfStep = (accountId: number, step: Step): Target => ({ accountId, path: ['campaigns', 'new'], query: { step } })
+
+export function Steps({ step }: { step: Step }) {
+  const { accountId } = useFrame().account
+  return (
+    <nav aria-label={say.stepsLabel}>
+      <ol class="camp-steps">
+        {STEPS.map((each, index) => (
+          <li>
+            <a href={linkTo(placeOfStep(accountId, each))} {...(each === step && { 'aria-current': 'step' })}>
+              <b>{index + 1}</b> {say.steps[each]}
+            </a>
+          </li>
+        ))}
+      </ol>
+    </nav>
+  )
+}
+
+/** Has the focus after each step, so that the keyboard and screen readers begin at its top. */
+export function StepHead({ step }: { step: Step }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  const last = useRef(step)
+  useEffect(() => {
+    if (last.current !== step) heading.current?.focus()
+    last.current = step
+  }, [step])
+  return (
+    <h2 ref={heading} tabIndex={-1}>
+      {say.steps[step]}
+    </h2>
+  )
+}
+
+/** Why the campaign was not created, with the steps to change. */
+export function Refused({ problem, onAnew }: { problem: ApiProblem; onAnew: () => void }) {
+  return (
+    <Problem problem={problem}>
+      {problem.code === 'RCS_IDEMPOTENCY_CONFLICT' ? <Button onClick={onAnew}>{say.startAnew}</Button> : <StepLinks of={problem.details} />}
+    </Problem>
+  )
+}
+
+/** The steps on which something is missing or wrong. */
+export function StepLinks({ of }: { of: Violation[] }) {
+  const { accountId } = useFrame().account
+  return (
+    <>
+      {[...new Set(of.filter(({ path }) => path !== '').map(stepOf))].map((step) => (
+        <a class="button plain" href={linkTo(placeOfStep(accountId, step))}>
+          {say.steps[step]}
+        </a>
+      ))}
+    </>
+  )
+}

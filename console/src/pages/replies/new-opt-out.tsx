@@ -1,0 +1,52 @@
+import { useState } from 'preact/hooks'
+import { ask } from '../../app/api.ts'
+import { useFrame } from '../../app/session.tsx'
+import { Select, TextField } from '../../kit/controls.tsx'
+import { FormDialog } from '../../kit/form-dialog.tsx'
+import { words } from '../../words/words.ts'
+
+const say = words.replies.optOuts
+
+type Props = {
+  /** The number that the person has looked for. */
+  phone: string
+  agents: { value: string; text: string }[]
+  onDone: (said: string) => void
+  onClose: () => void
+}
+
+/** Opts a recipient out who has asked for it by another way, such as on the telephone. */
+export function NewOptOut({ phone: lookedFor, agents, onDone, onClose }: Props) {
+  const { account } = useFrame()
+  const [phone, setPhone] = useState(lookedFor)
+  const [agentId, setAgentId] = useState('')
+  const [stop, setStop] = useState<keyof typeof say.stopped>('campaigns')
+  const save = async () => {
+    const path = `/accounts/${account.accountId}/opt-outs/${encodeURIComponent(phone.trim())}`
+    const body = { ...(agentId !== '' && { agentId }), block: stop === 'all' }
+    const { items } = await ask<{ items: object[] }>(path, { method: 'PUT', body })
+    onDone(say.added(items.length))
+  }
+  return (
+    <FormDialog title={say.add} run={save} onClose={onClose}>
+      {() => (
+        <>
+          <TextField label={words.replies.number} value={phone} onInput={setPhone} placeholder="+48500100200" required autocomplete="off" />
+          <Select
+            label={words.replies.agent}
+            value={agentId}
+            options={[{ value: '', text: say.allAgents }, ...agents]}
+            onChange={setAgentId}
+          />
+          <Select
+            label={say.stop}
+            value={stop}
+            hint={say.stopHint[stop]}
+            options={(['campaigns', 'all'] as const).map((value) => ({ value, text: say.stopped[value] }))}
+            onChange={setStop}
+          />
+        </>
+      )}
+    </FormDialog>
+  )
+}

@@ -1,0 +1,110 @@
+import { urlOf } from '../../app/api.ts'
+import { isAboutMessages } from '../../app/fresh.ts'
+import type { Place } from '../../app/place.ts'
+import { useResource } from '../../app/resource.ts'
+import { useFrame } from '../../app/session.tsx'
+import { AsCurl } from '../../kit/as-curl.tsx'
+import { ButtonLink } from '../../kit/controls.tsx'
+import { PageHead } from '../../kit/display.tsx'
+import { Problem } from '../../kit/problem.tsx'
+import { words } from '../../words/words.ts'
+import { Part } from '../overview/part.tsx'
+import { useRefreshed } from '../overview/refreshed.ts'
+import { TableCsv } from './download.tsx'
+import { type Campaign, ReportFilters } from './filters.tsx'
+import { CampaignLists } from './lists.tsx'
+import { NumbersTable, type Summary, summaryTable } from './numbers.tsx'
+import { type Aggregations, aggregationsTable, OverTime } from './over-time.tsx'
+import { isBackwards, reportsOf, type Wanted, wantedOf, withQuery } from './range.ts'
+import './reports.css'
+
+const say = words.reports
+/** A report changes with each receipt, and costs more than a list. */
+const OFTEN = { everyMs: 5_000, isAbout: isAboutMessages }
+
+/** The report of single messages or of a campaign: its numbers, a plot, and the files. */
+export function ReportsPage({ place }: { place: Place }) {
+  const { account } = useFrame()
+  const wanted = wantedOf(place.query)
+  const { campaignId, days } = wanted
+  const { value } = useResource<Campaign>(campaignId && `/accounts/${account.accountId}/campaigns/${encodeURIComponent(campaignId)}`)
+  return (
+    <>
+      <PageHead title={words.pages.reports} note={say.note}>
+        {account.role !== 'viewer' && !isBackwards(days) && <Exports {...wanted} />}
+      </PageHead>
+      <ReportFilters place={place} wanted={wanted} name={value?.name} />
+      {!isBackwards(days) && <Report place={place} wanted={wanted} name={value?.name} />}
+    </>
+  )
+}
+
+function Exports({ campaignId, days }: Wanted) {
+  const { account } = useFrame()
+  const [kind, range, text] = campaignId === undefined ? ['export', days, say.exportCsv] : ['all-data-export', {}, say.exportZip]
+  const report = withQuery(`${reportsOf(campaignId)}/${kind}`, { ...range, bom: 'true' })
+  return (
+    <>
+      <AsCurl path={report} />
+      <ButtonLink icon="download" kind="primary" href={urlOf(`/accounts/${account.accountId}/${report}`)} download>
+        {text}
+      </ButtonLink>
+    </>
+  )
+}
+
+type ReportProps = { place: Place; wanted: Wanted; name: string | undefined }
+
+function Report({ place, wanted, name }: ReportProps) {
+  const { campaignId, days, interval } = wanted
+  const { accountId } = useFrame().account
+  const of = reportsOf(campaignId)
+  const isSingle = campaignId === undefined
+  const reports = {
+    summary: withQuery(`${of}/summary`, days),
+    aggregations: withQuery(`${of}/aggregations`, { ...days, ...(!isSingle && { interval }) }),
+  }
+  const summary = useRefreshed<Summary>(`/accounts/${accountId}/${reports.summary}`, OFTEN)
+  const aggregations = useRefreshed<Aggregations>(`/accounts/${accountId}/${reports.aggregations}`, OFTEN)
+  // Such as a campaign that does not exist: the plot would have the same problem.
+  if (summary.problem && summary.value === undefined) return <Problem problem={summary.problem} onRetry={summary.reload} />
+  const file = [isSingle ? 'messages' : `campaign-${campaignId}`, ...Object.values(days)].join('-')
+  const csvOf = (title: string, what: string, table: Parameters<typeof TableCsv>[0]['table']) => (
+    <TableCsv title={title} file={`${file}-${what}`} table={table} />
+  )
+  const plot = say.overTime[interval]
+  return (
+    <div class="report">
+      <h2>{isSingle ? say.filters.single : `${words.palette.kinds.campaigns} ${name ?? campaignId}`}</h2>
+      <div class="report-parts">
+        <Part
+          title={plot}
+          report={reports.aggregations}
+          resource={aggregations}
+          action={(value) => csvOf(plot, `by-${interval}`, () => aggregationsTable(value))}
+        >
+          {(value) => (
+            <>
+              <OverTime aggregations={value} />
+              {isSingle && <p class="hint">{say.onlyDays}</p>}
+            </>
+          )}
+        </Part>
+        <Part
+          title={say.numbers}
+          report={reports.summary}
+          resource={summary}
+          action={(value) => csvOf(say.numbers, 'summary', () => summaryTable(value))}
+        >
+          {(value) => (
+            <>
+              <NumbersTable summary={value} />
+              <p class="hint">{say.numbersHint}</p>
+            </>
+          )}
+        </Part>
+      </div>
+      {!isSingle && <CampaignLists place={place} campaignId={campaignId} days={days} />}
+    </div>
+  )
+}

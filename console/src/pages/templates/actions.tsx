@@ -1,0 +1,157 @@
+import { useRef, useState } from 'preact/hooks'
+import { ask } from '../../app/api.ts'
+import { linkTo, type Place } from '../../app/place.ts'
+import type { Resource } from '../../app/resource.ts'
+import { useRun } from '../../app/run.ts'
+import { useFrame, whyNotSend } from '../../app/session.tsx'
+import { AsCurl } from '../../kit/as-curl.tsx'
+import { Button } from '../../kit/controls.tsx'
+import { Ago, Pill } from '../../kit/display.tsx'
+import { Icon, type IconName } from '../../kit/icon.tsx'
+import { Problem } from '../../kit/problem.tsx'
+import { Sure } from '../../kit/sure.tsx'
+import { words } from '../../words/words.ts'
+import { ChangesDialog } from './changes.tsx'
+import { diffOf } from './diff.ts'
+import { SendTest } from './send-test.tsx'
+import { bodyOf, isBroken, type Status, type Template, workOf } from './template.ts'
+import type { useWork } from './use-work.ts'
+
+const say = words.templates
+const { actions } = say
+
+type Props = { place: Place; template: Resource<Template>; saved: Template | undefined; own: ReturnType<typeof useWork> }
+type Asked = 'discard' | 'remove'
+type Open = Asked | 'changes' | 'saving' | 'test'
+
+/** The name of the template, how it stands, and what can be done with it. */
+export function Head({ place, template, saved, own }: Props) {
+  const { account } = useFrame()
+  const [open, setOpen] = useState<Open>()
+  const { save, problem, said, isBusy } = useSave({ template, saved, own })
+  const { work, isChanged, isOld } = own
+  const status = saved?.status ?? 'DRAFT'
+  const canChange = account.role !== 'viewer'
+  // What an approved template sends changes at once, so the person looks at the changes first.
+  const isAsked = status === 'APPROVED' && isChanged && !isBroken(work)
+  return (
+    <>
+      <div class="title-row">
+        <h1>{work.name || (saved?.name ?? say.add)}</h1>
+        <Pill tone={status === 'APPROVED' ? 'good' : 'plain'}>{say.statuses[status]}</Pill>
+        <span class="note">{isChanged ? say.changed : saved && <Saved at={saved.updatedAt} />}</span>
+        <span class="spring" />
+        <AsCurl {...(saved ? { path: `templates/${saved.id}` } : { path: 'templates', body: bodyOf(work, status) })} />
+        {whyNotSend(account) === undefined && (
+          <Button icon="smartphone" onClick={() => setOpen('test')}>
+            {say.test.title}
+          </Button>
+        )}
+        {canChange && (
+          <Button isBusy={isBusy} onClick={() => (isAsked ? setOpen('saving') : void save(status))}>
+            {actions.save}
+          </Button>
+        )}
+        {canChange && status === 'DRAFT' && (
+          <Button kind="primary" icon="check" isBusy={isBusy} onClick={() => void save('APPROVED')}>
+            {actions.approve}
+          </Button>
+        )}
+      </div>
+      {canChange && <MoreActions saved={saved} isChanged={isChanged} onOpen={setOpen} />}
+      <p role="status" class="composer-said">
+        {said}
+      </p>
+      {problem && <Problem problem={problem} />}
+      {isOld && (
+        <p class="editor-note tone-warn">
+          <Icon name="triangle-alert" size={15} /> {say.elsewhere}
+        </p>
+      )}
+      {open && <Opened open={open} place={place} saved={saved} own={own} save={save} onClose={() => setOpen(undefined)} />}
+    </>
+  )
+}
+
+const Saved = ({ at }: { at: string }) => (
+  <>
+    {say.saved} <Ago at={at} />
+  </>
+)
+
+type MoreProps = { saved: Template | undefined; isChanged: boolean; onOpen: (open: Open) => void }
+
+function MoreActions({ saved, isChanged, onOpen }: MoreProps) {
+  const action = (icon: IconName, name: Asked | 'changes') => (
+    <Button kind="quiet" icon={icon} onClick={() => onOpen(name)}>
+      {actions[name]}
+    </Button>
+  )
+  return (
+    <p class="more-actions">
+      {isChanged && action('list', 'changes')}
+      {isChanged && action('undo-2', 'discard')}
+      {saved && action('trash-2', 'remove')}
+    </p>
+  )
+}
+
+/** Saves what the person has written, unless somebody else has saved the template meanwhile. */
+function useSave({ template, saved, own }: Omit<Props, 'place'>) {
+  const { accountId } = useFrame().account
+  const path = `/accounts/${accountId}/templates`
+  const { run, ...running } = useRun(template.reload)
+  // The page reads the template again after it was saved, and the person may press a button before that.
+  const ownVersion = useRef<string>(undefined)
+  // A new template has another page from then on, which the browser opens a moment later.
+  const isCreated = useRef(false)
+  const create = async (status: Status): Promise<string> => {
+    if (isCreated.current) return say.said.saved
+    const created = await ask<Template>(path, { method: 'POST', body: bodyOf(own.work, status) })
+    isCreated.current = true
+    own.wasSaved(own.work, created)
+    location.replace(linkTo({ accountId, path: ['templates', String(created.id)] }))
+    return say.said.saved
+  }
+  const replace = async (status: Status, { id, updatedAt, status: before }: Template): Promise<string> => {
+    const current = await ask<Template>(`${path}/${id}`)
+    if (current.updatedAt !== updatedAt && current.updatedAt !== ownVersion.current) return say.said.elsewhere
+    const stored = await ask<Template>(`${path}/${id}`, { method: 'PUT', body: bodyOf(own.work, status) })
+    ownVersion.current = stored.updatedAt
+    own.wasSaved(own.work, stored)
+    return before === status ? say.said.saved : say.said.approved
+  }
+  const save = (status: Status) =>
+    run(async () => {
+      if (isBroken(own.work)) return say.said.brokenJson
+      return await (saved ? replace(status, saved) : create(status))
+    })
+  return { ...running, save }
+}
+
+type OpenedProps = Omit<Props, 'template'> & { open: Open; save: (status: Status) => Promise<void>; onClose: () => void }
+
+/** The dialogs that send a test, show what changes, or ask before something is lost. */
+function Opened({ open, place, saved, own, save, onClose }: OpenedProps) {
+  const { accountId } = useFrame().account
+  const { work, forget } = own
+  if (open === 'test') return <SendTest place={place} basic={work.basic} message={work.message} onClose={onClose} />
+  const status = saved?.status ?? 'DRAFT'
+  const lines = diffOf(saved ? textOf(bodyOf(workOf(saved), status)) : '', textOf(bodyOf(work, status)))
+  if (open === 'changes' || open === 'saving') {
+    return <ChangesDialog lines={lines} save={open === 'saving' ? () => save(status) : undefined} onClose={onClose} />
+  }
+  const remove = async () => {
+    await ask(`/accounts/${accountId}/templates/${saved?.id}`, { method: 'DELETE' })
+    forget()
+    location.replace(linkTo({ accountId, path: ['templates'] }))
+  }
+  const runs: Record<Asked, () => Promise<void>> = { discard: async () => forget(), remove }
+  return (
+    <Sure title={`${actions[open]}?`} action={actions[open]} run={runs[open]} onDone={onClose} onClose={onClose}>
+      <p>{say.asks[open](lines.filter(({ is }) => is !== 'same').length)}</p>
+    </Sure>
+  )
+}
+
+const textOf = (body: object) => JSON.stringify(body, undefined, 2)

@@ -1,0 +1,77 @@
+import { useTemplates } from '../../app/templates.ts'
+import { Choice, Field, Select } from '../../kit/controls.tsx'
+import { Problem } from '../../kit/problem.tsx'
+import { words } from '../../words/words.ts'
+
+// What the composer and the page that sends a message have in common.
+
+type AreaProps = {
+  label: string
+  hint?: string
+  problem: string | undefined
+  value: string
+  rows: number
+  onInput: (text: string) => void
+  isCode?: boolean
+  required?: boolean
+}
+
+export function TextArea({ label, hint, problem, onInput, isCode = false, ...rest }: AreaProps) {
+  return (
+    <Field label={label} hint={hint} problem={problem}>
+      {({ id, describedBy }) => (
+        <textarea
+          class={isCode ? 'input code' : 'input'}
+          id={id}
+          aria-describedby={describedBy}
+          aria-invalid={problem !== undefined}
+          spellcheck={!isCode}
+          onInput={(event) => onInput(event.currentTarget.value)}
+          {...rest}
+        />
+      )}
+    </Field>
+  )
+}
+
+type SelectProps = { label: string; value: string; onChange: (templateId: string) => void; problem?: string | undefined }
+
+/** One of the approved templates. A value that is none of them stays as it is. */
+export function TemplateSelect({ label, value, onChange, problem }: SelectProps) {
+  const { templates, problem: failed, reload } = useTemplates()
+  const approved = templates?.filter(({ status }) => status === 'APPROVED')
+  const options = (approved ?? []).map(({ id, name }) => ({ value: String(id), text: name }))
+  if (!options.some((option) => option.value === value)) {
+    const draft = templates?.find(({ id }) => String(id) === value)
+    options.unshift({ value, text: draft?.name ?? (value || words.send.chooseTemplate) })
+  }
+  return (
+    <>
+      <Select
+        label={label}
+        value={value}
+        onChange={onChange}
+        options={options}
+        required
+        hint={problem ?? (approved?.length === 0 && words.send.noTemplate)}
+      />
+      {failed && <Problem problem={failed} onRetry={reload} />}
+    </>
+  )
+}
+
+/** Whether recipients whom RCS does not reach get an SMS. */
+export function SmsChoice({ hasSms, onChange }: { hasSms: boolean; onChange: (more: { hasSms: boolean }) => void }) {
+  const { sms, noSms, withSms } = words.send
+  return (
+    <Choice
+      label={sms}
+      value={hasSms ? 'yes' : 'no'}
+      onChange={(value) => onChange({ hasSms: value === 'yes' })}
+      options={[
+        { value: 'no', text: noSms },
+        { value: 'yes', text: withSms },
+      ]}
+    />
+  )
+}

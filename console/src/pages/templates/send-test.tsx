@@ -1,0 +1,97 @@
+import { useMemo, useState } from 'preact/hooks'
+import { nameOf, sendingAgents, useAgents } from '../../app/agents.ts'
+import { type ApiProblem, post } from '../../app/api.ts'
+import { draftOf, keepDraft } from '../../app/drafts.ts'
+import { linkTo, type Place } from '../../app/place.ts'
+import { useFrame } from '../../app/session.tsx'
+import { Select, Submit, TextField } from '../../kit/controls.tsx'
+import { Dialog } from '../../kit/dialog.tsx'
+import { Problem, problemAt } from '../../kit/problem.tsx'
+import { Reading } from '../../kit/reading.tsx'
+import { outcomeOf } from '../../timeline/outcome.ts'
+import { words } from '../../words/words.ts'
+import { MessagePhone } from '../messages/message-phone.tsx'
+import { StatusPills } from '../messages/status.tsx'
+import { useMessage } from '../messages/use-message.ts'
+import '../messages/messages.css'
+
+const say = words.templates.test
+
+type Props = { place: Place; basic: boolean; message: unknown; onClose: () => void }
+
+/** Sends what the person has written to a phone, and follows it there. */
+export function SendTest({ place, basic, message, onClose }: Props) {
+  const { account, session } = useFrame()
+  const { agents, ...read } = useAgents()
+  const kept = `test-${session.personId}-${account.accountId}`
+  const [agentId, setAgentId] = useState<string>()
+  const [recipient, setRecipient] = useState(() => draftOf<string>(kept) ?? '')
+  const [problem, setProblem] = useState<ApiProblem>()
+  const [messageId, setMessageId] = useState<string>()
+  const active = sendingAgents(agents ?? [])
+  const submit = async () => {
+    setProblem(undefined)
+    keepDraft(kept, recipient)
+    const recipients = [recipient.replace(/[\s()-]/g, '')]
+    const body = { agentId: agentId ?? active[0]?.agentId, recipients, basic, message: { inline: message } }
+    await post<{ items: { messageId: string }[] }>(`/accounts/${account.accountId}/messages/test`, body).then(
+      ({ items }) => setMessageId(items[0]?.messageId),
+      (error: ApiProblem) => setProblem(error),
+    )
+  }
+  return (
+    <Dialog
+      title={say.title}
+      onClose={onClose}
+      closing={words.kit.close}
+      closesOutside={false}
+      onSubmit={submit}
+      actions={active.length > 0 && <Submit text={words.send.submit} icon="send" />}
+    >
+      <p class="note">{agents !== undefined && active.length === 0 ? words.send.noAgent : say.hint}</p>
+      <Reading value={agents} {...read} />
+      <div class="test-fields">
+        <Select
+          label={words.send.agent}
+          value={agentId ?? active[0]?.agentId ?? ''}
+          onChange={setAgentId}
+          options={active.map((agent) => ({ value: agent.agentId, text: nameOf(agent) }))}
+        />
+        <TextField
+          label={words.send.recipient}
+          value={recipient}
+          onInput={setRecipient}
+          placeholder="+48500100200"
+          autocomplete="off"
+          required
+          problem={problemAt(problem, '/recipients/0')}
+        />
+      </div>
+      {problem && <Problem problem={problem} />}
+      {messageId !== undefined && <Followed key={messageId} messageId={messageId} place={place} />}
+    </Dialog>
+  )
+}
+
+/** The test message: how far it has got, and what the phone shows. */
+function Followed({ messageId, place }: { messageId: string; place: Place }) {
+  const { accountId } = useFrame().account
+  const { message, items, problem, refresh } = useMessage(messageId)
+  const nowMs = useMemo(() => Date.now(), [message.value, items])
+  const outcome = message.value && items && outcomeOf(message.value, items, nowMs)
+  return (
+    <div class="test-result">
+      <Reading value={message.value && items} problem={problem} reload={refresh} />
+      <div role="status">
+        {message.value && <StatusPills message={message.value} />}
+        {outcome && (
+          <p class="outcome">
+            <b>{outcome.headline}</b> {outcome.more}
+          </p>
+        )}
+      </div>
+      <a href={linkTo({ accountId, path: ['messages', messageId] })}>{words.send.follow}</a>
+      {message.value && items && <MessagePhone place={place} message={message.value} items={items} />}
+    </div>
+  )
+}
