@@ -44,6 +44,7 @@ export const arrived = (value: number) => `${count(value, 'new message')} at the
 export const empty = 'No messages yet'
 export const nothingFound = 'No message matches these filters'
 export const asReference = 'Search as a reference'
+export const asCampaign = 'Open as a campaign'
 export const end = 'There are no more.'
 export const older = 'Older'
 export const newest = 'Newest'

@@ -1,8 +1,9 @@
 import { useMemo } from 'preact/hooks'
-import type { Place } from '../../app/place.ts'
+import { linkHere, type Place } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { AsCurl } from '../../kit/as-curl.tsx'
 import { CodeButton } from '../../kit/code-button.tsx'
+import { ButtonLink } from '../../kit/controls.tsx'
 import { Crumbs } from '../../kit/crumbs.tsx'
 import { Loading, Pill } from '../../kit/display.tsx'
 import { grouped } from '../../kit/phone-number.ts'
@@ -19,6 +20,7 @@ import { words } from '../../words/words.ts'
 import { CancelButton } from './cancel.tsx'
 import { MessageFacts } from './facts.tsx'
 import { MessagePhone } from './message-phone.tsx'
+import { meaningsOf } from './query.ts'
 import { StatusPills } from './status.tsx'
 import { useMessage } from './use-message.ts'
 
@@ -28,13 +30,34 @@ export function MessageView({ place, messageId }: { place: Place; messageId: str
   return (
     <>
       <Crumbs page="messages" id={messageId} />
-      {problem && <Problem problem={problem} onRetry={refresh} />}
+      {problem && (
+        <Problem problem={problem} onRetry={refresh}>
+          {problem.code === 'RCS_MESSAGE_NOT_FOUND' && <OtherMeanings id={messageId} />}
+        </Problem>
+      )}
       {message.value !== undefined && items !== undefined ? (
         <Loaded place={place} message={message.value} items={items} onChange={refresh} />
       ) : (
         <h1 class={problem === undefined ? 'sr' : ''}>{say.message}</h1>
       )}
       {message.value === undefined && problem === undefined && <Loading />}
+    </>
+  )
+}
+
+/** An id that is no message may be a reference or a campaign. */
+function OtherMeanings({ id }: { id: string }) {
+  const { campaignId } = meaningsOf(id)
+  return (
+    <>
+      <ButtonLink icon="search" href={linkHere(['messages'], { clientReferenceId: id })}>
+        {say.asReference}
+      </ButtonLink>
+      {campaignId && (
+        <ButtonLink icon="megaphone" href={linkHere(['campaigns', campaignId])}>
+          {say.asCampaign}
+        </ButtonLink>
+      )}
     </>
   )
 }
