@@ -129,7 +129,7 @@ test('opt-outs are found by number and agent, with the filters in the address', 
   await end()
 })
 
-test('opt-outs that are none say what to do, and a wrong number says what would be right', browserTest, async () => {
+test('an empty list of opt-outs says what to do, and a wrong number says what would be right', browserTest, async () => {
   const { page, close } = await open(await herald.newAccount(), 'replies')
   await page.getByRole('heading', { name: 'Nobody has opted out' }).waitFor()
   await button(page, 'Add an opt-out').first().click()

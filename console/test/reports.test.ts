@@ -85,7 +85,7 @@ async function download(page: Page, target: Locator): Promise<{ name: string; by
 }
 const textOf = (bytes: Buffer) => bytes.toString('utf8').replace(/^\ufeff/, '')
 
-test('a report shows the numbers of the API, each share with what it is of', browserTest, async () => {
+test('a report shows the numbers of the API, each percentage with its base', browserTest, async () => {
   const body = await report('messages/summary')
   const { page, end } = await open('?range=all')
   await numbers(page).waitFor()
@@ -217,7 +217,7 @@ test('the filters of a report take days, and refuse a range that ends before it 
   await end()
 })
 
-test('a report ignores days of its address that are none', browserTest, async () => {
+test('a report ignores invalid days in its address', browserTest, async () => {
   const { page, end } = await open('?from=yesterday&to=2026-13-40&list=toString')
   await numbers(page).getByRole('row', { name: 'Accepted 7' }).waitFor()
   assert.equal(await page.getByLabel('Range').inputValue(), 'fortnight')

@@ -90,7 +90,7 @@ test('sends every type of content, with buttons', browserTest, async (t) => {
   assert.deepEqual(problems, [])
 })
 
-test('sends the card that the JSON begins with', browserTest, async (t) => {
+test('sends the sample card of the JSON field', browserTest, async (t) => {
   const { page, problems, close } = await openSend()
   t.after(close)
   await page.getByLabel('To', { exact: true }).fill('+48500800301')

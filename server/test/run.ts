@@ -16,7 +16,6 @@ import { globalSetup, globalTeardown } from './support/global-setup.ts'
  */
 const ROOT = resolve(import.meta.dirname, '..', '..')
 const ALONE = 'server/test/alone'
-const PROCESSES = 2 * availableParallelism()
 /** Folders without a `shared.ts` share so many processes. More would balance better, but each costs 1.5 s of CPU. */
 const SHARED_PROCESSES = 6
 /** The time limit of a test. Only a test that hangs reaches it, even on a machine with much other work. */
@@ -25,6 +24,8 @@ const TEST_TIMEOUT_MS = 600_000
 const { values, positionals } = parseArgs({ options: { name: { type: 'string' } }, allowPositionals: true })
 const files = findTests(positionals.length === 0 ? ['server/test', 'simulator/test'] : positionals)
 if (files.length === 0) fail(`There is no *.test.ts in ${positionals.join(', ')}.`)
+// A test of the console keeps a browser busy beside its process, and some of them measure how fast the page is.
+const processes = files.some((file) => file.startsWith('console/')) ? availableParallelism() : 2 * availableParallelism()
 const totals = { passed: 0, failed: 0, skipped: 0 }
 const startedAt = performance.now()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => globalTeardown().finally(() => fail(`Ended by ${signal}.`)))
@@ -35,7 +36,7 @@ try {
   const runWaiting = async (): Promise<void> => {
     for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) await runGroup(group)
   }
-  await Promise.all(Array.from({ length: PROCESSES }, runWaiting))
+  await Promise.all(Array.from({ length: processes }, runWaiting))
 } finally {
   await globalTeardown()
 }

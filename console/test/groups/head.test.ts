@@ -45,7 +45,7 @@ test('what is sent has the other lines of the file behind a header of its own', 
   assert.equal(head.second.linesBefore, 3)
 })
 
-test('a file of any length is read only at its begin', async () => {
+test('reads only the beginning of a file of any length', async () => {
   const lines = Array.from({ length: 100_000 }, (_, index) => `+48${500_100_000 + index},ą`)
   const head = await readHead(new File([`phone,name\n${lines.join('\n')}`], 'a.csv'))
   assert.equal(head?.records.length, PREVIEWED + 1)

@@ -54,7 +54,7 @@ test('imports a file as Excel saves it: with a byte order mark, semicolons, CRLF
   await end()
 })
 
-test('takes the columns for what the person says, and asks before members are replaced', browserTest, async () => {
+test('uses the columns that the person chooses, and asks before it replaces members', browserTest, async () => {
   const shop = await newShop()
   await shop.addGroup(5, 'Customers', ['+48500100200', '+48500100209'])
   const { page, end } = await open(shop, '/5')
@@ -126,7 +126,7 @@ test('imports a file without a header, and one with tabs and an odd header', bro
   await end()
 })
 
-test('says what is wrong with a file that can not be imported', browserTest, async () => {
+test('says what is wrong with a file that cannot be imported', browserTest, async () => {
   const shop = await newShop()
   const { page, end } = await open(shop, '/new')
   await choose(page, '', 'nothing.csv')

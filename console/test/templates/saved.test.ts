@@ -171,7 +171,7 @@ test('sends what is on the page to a phone, and follows it there live', browserT
   await end()
 })
 
-test('says at the field why a test can not be sent', browserTest, async () => {
+test('says at the field why a test cannot be sent', browserTest, async () => {
   const id = await create('wrong number', TEXT)
   const { page, problems, close } = await open(`/${id}`)
   await button(page, 'Send a test').click()

@@ -20,7 +20,7 @@ type AccountTroubles = {
 }
 
 const MOST_ACCOUNTS = 1_000
-/** A share of a quota from which it is worth a look. */
+/** Accounts that have used more than this share of a quota are listed. */
 const MUCH_USED = 0.8
 
 const sumIn = (condition: string) =>

@@ -112,7 +112,7 @@ export async function removeAutoReply(db: Executor, autoReplyId: number): Promis
   const { rows } = await db.query<AutoReply>(`delete from auto_replies where id = $1 returning ${AUTO_REPLY}`, [autoReplyId])
   if (rows[0] !== undefined) return rows[0]
   await findAutoReply(db, autoReplyId)
-  // A concurrent change has replaced the row meanwhile, which the deletion has waited for.
+  // The deletion waited for a concurrent change, which has replaced the row.
   return await removeAutoReply(db, autoReplyId)
 }
 

@@ -68,7 +68,7 @@ test('counts the failed messages of the last 24 hours for which no SMS was sent,
   })
 })
 
-test('counts the failed messages of campaigns that run or completed lately, whenever they were created, and of no cancelled one', async () => {
+test('counts failed messages of running and recently completed campaigns, whenever they were created, but not of cancelled ones', async () => {
   const { accountId } = await createSender(pool)
   const add = async (status: string, times: string, failed: number) => {
     const { rows } = await pool.query(

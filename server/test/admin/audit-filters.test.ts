@@ -38,7 +38,7 @@ for (const [name, index] of [
     }
   })
 
-test('filters with a character that no text of the database has are refused, or find nothing', async () => {
+test('filters with a NUL character, which no text in the database can have, are rejected', async () => {
   for (const path of ['/audit?subject=%00', '/audit?actor=a%00', '/audit?action=%00', '/audit/export?subject=%00', '/people?search=%00']) {
     const { status } = await ask('GET', path)
     assert.equal(status, 400, path)

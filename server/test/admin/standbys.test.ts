@@ -7,7 +7,7 @@ import { createTestDatabase } from '../support/database.ts'
 
 const ALONE = { connected: 0, synchronous: 0, names: '', inactiveSlots: 0 }
 
-test('misses no standby of a database that never had one', async () => {
+test('reports no lost standby of a database that never had one', async () => {
   const { pool } = await createTestDatabase()
   assert.deepEqual(await readStandbys(pool, 0), { connected: 0, missing: 0, commitsWait: false })
 })
@@ -22,7 +22,7 @@ test('waits for no standby with a weaker synchronous_commit', async () => {
   assert.equal(rows[0].names, '')
 })
 
-test('misses a standby that was connected, or for which a slot is reserved', () => {
+test('reports a standby as lost if it was connected, or if it has a slot', () => {
   assert.deepEqual(standbysOf({ ...ALONE, connected: 1 }, 2), { connected: 1, missing: 1, commitsWait: false })
   assert.deepEqual(standbysOf({ ...ALONE, inactiveSlots: 1 }, 0), { connected: 0, missing: 1, commitsWait: false })
   assert.equal(standbysOf({ ...ALONE, connected: 3 }, 2).missing, 0, 'one more than before')
@@ -41,7 +41,7 @@ for (const [names, needed] of [
   })
 }
 
-test('says nothing about standbys that it may not see, but for reserved slots', () => {
+test('reports nothing about standbys that it may not see, except reserved slots', () => {
   const hidden = { connected: null, synchronous: null, names: 'standby', inactiveSlots: 0 }
   assert.deepEqual(standbysOf(hidden, 2), { connected: null, missing: 0, commitsWait: false })
   assert.equal(standbysOf({ ...hidden, inactiveSlots: 1 }, 0).missing, 1)

@@ -70,7 +70,7 @@ describe('a statement that exceeds its timeout', () => {
     await assert.rejects(client.query('select pg_sleep(2)'), isTimeOut)
   })
 
-  test('rejects once, before its connection ends, on which nothing runs any more', async () => {
+  test('rejects once, and runs nothing more on its connection', async () => {
     const client = await connected()
     const ended = once(client, 'end')
     const errors: unknown[] = []
@@ -85,7 +85,7 @@ describe('a statement that exceeds its timeout', () => {
     assert.ok(errors.length === 1 && isTimeOut(errors[0]))
   })
 
-  test('fails its transaction at once, although no rollback is answered', { timeout: 30_000 }, async () => {
+  test('fails its transaction at once, although no rollback gets a response', { timeout: 30_000 }, async () => {
     const database = await cuttableDatabase(url)
     const cut = createPool({ connectionString: `${database.url}?query_timeout=600000` }, () => {})
     const warnings: string[] = []

@@ -51,7 +51,7 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
     ])
   })
 
-  test('loses only a byte order mark at the begin of the file', async () => {
+  test('removes a byte order mark only at the beginning of the file', async () => {
     assert.deepEqual(fields(await read('\uFEFFa,\uFEFFb\n')), [['a', '\uFEFFb']])
     assert.deepEqual(fields(await read('a,\uFEFFb\n')), [['a', '\uFEFFb']])
   })

@@ -136,7 +136,7 @@ describe('Strict-Transport-Security', () => {
     assert.match(received, HSTS)
   })
 
-  test('is on the 408 to a client whose handshake ends after its time', async () => {
+  test('is on the 408 to a client whose handshake takes too long', async () => {
     const { url } = await startTestService(
       { HERALD_DATABASE_URL, ...ec.settings },
       { timeouts: { headersMs: 300, requestMs: 300, keepAliveMs: 300 } },
