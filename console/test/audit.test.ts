@@ -5,7 +5,7 @@ import { recordChange } from '../../server/src/audit/record.ts'
 import { call } from '../../server/test/support/service.ts'
 import { until } from '../../server/test/support/until.ts'
 import { changesOf, operationOf } from '../src/pages/audit/entry.ts'
-import { words } from '../src/words/words.ts'
+import { action } from '../src/words/en-audit.ts'
 import { browserTest, openPage } from './support/browser.ts'
 import { startHerald } from './support/herald.ts'
 
@@ -142,8 +142,8 @@ test('every operation of the admin API can be found by its words', async () => {
     .flatMap((path) => Object.values(path))
     .map(({ operationId }) => operationId)
   assert.ok(operations.length > 100)
-  for (const operation of operations) assert.equal(operationOf(words.audit.action(operation)), operation)
-  assert.equal(words.audit.action('setPersonRole'), 'Set person role')
+  for (const operation of operations) assert.equal(operationOf(action(operation)), operation)
+  assert.equal(action('setPersonRole'), 'Set person role')
   assert.equal(operationOf('setPersonRole'), 'setPersonRole')
 })
 

@@ -7,13 +7,14 @@ import { readCsv, readZip } from '../../server/test/reports/exports/support.ts'
 import { untilFarFromMidnight } from '../../server/test/support/midnight.ts'
 import { call } from '../../server/test/support/service.ts'
 import { csvOf } from '../src/app/csv.ts'
-import { words } from '../src/words/words.ts'
+import { toTooEarly } from '../src/words/en-report-filters.ts'
+import * as say from '../src/words/en-reports.ts'
 import { browserTest, openPage } from './support/browser.ts'
 import { startHerald } from './support/herald.ts'
 
 const herald = await startHerald({ byHand: 'a report needs messages of several days' })
 const DAY_MS = 86_400_000
-const { counts } = words.reports
+const { counts } = say
 
 /** A message of so many days ago. All steps are within its hour, which is the same for all. */
 function messageOf(n: number, daysAgo: number, more: (time: (seconds: number) => string) => Partial<PastMessage>): PastMessage {
@@ -118,7 +119,7 @@ test('a report plots a campaign by hour and by day, and its table has the same c
     ['day', 'By day'],
   ] as const) {
     await page.getByLabel('Plot').selectOption(text)
-    const table = page.getByRole('table', { name: words.reports.overTime[interval], includeHidden: true })
+    const table = page.getByRole('table', { name: say.overTime[interval], includeHidden: true })
     await table.waitFor({ state: 'attached' })
     assert.equal(await page.locator('.chart-line').count(), 4)
     const { items } = await report(`${ofCampaign}/aggregations?interval=${interval}`)
@@ -141,7 +142,7 @@ test('a report plots a campaign by hour and by day, and its table has the same c
 test('a report says that single messages are counted by day, and offers no hours', browserTest, async () => {
   const { page, end } = await open('?interval=hour')
   await page.getByRole('heading', { name: 'Messages by day (UTC)' }).waitFor()
-  await page.getByText(words.reports.onlyDays).waitFor()
+  await page.getByText(say.onlyDays).waitFor()
   assert.equal(await page.getByLabel('Plot').count(), 0)
   await end()
 })
@@ -160,8 +161,8 @@ test('a report shows the call of each part, and of the export', browserTest, asy
 
 test('a report has an empty state, and says what to do', browserTest, async () => {
   const { page, end } = await open('?from=2001-01-01&to=2001-01-02')
-  await page.getByRole('heading', { name: words.reports.nothing }).waitFor()
-  await page.getByText(words.reports.nothingHint).waitFor()
+  await page.getByRole('heading', { name: say.nothing }).waitFor()
+  await page.getByText(say.nothingHint).waitFor()
   await end()
 })
 
@@ -212,7 +213,7 @@ test('the filters of a report take days, and refuse a range that ends before it 
   assert.equal(await page.getByLabel('Range').inputValue(), 'own')
   await numbers(page).getByRole('row', { name: 'Accepted 4' }).waitFor()
   await page.getByLabel('Last day (UTC)').fill(day(5))
-  await page.getByText(words.reports.filters.toTooEarly).waitFor()
+  await page.getByText(toTooEarly).waitFor()
   await numbers(page).waitFor({ state: 'detached' })
   await end()
 })
@@ -246,10 +247,10 @@ test('the files of a report have the numbers and the plot as the API has them', 
 test('the files of a report are the exports of the API: a row for each message, or an archive', browserTest, async () => {
   const { page, end } = await open('?range=yesterday')
   await numbers(page).waitFor()
-  const messages = await download(page, page.getByRole('link', { name: words.reports.exportCsv }))
+  const messages = await download(page, page.getByRole('link', { name: say.exportCsv }))
   assert.equal(readCsv(textOf(messages.bytes)).length, 3)
   await page.getByLabel('Messages', { exact: true }).selectOption('Spring sale')
-  const archive = await download(page, page.getByRole('link', { name: words.reports.exportZip }))
+  const archive = await download(page, page.getByRole('link', { name: say.exportZip }))
   const files = readZip(archive.bytes)
   assert.deepEqual([...files.keys()].sort(), ['actions.csv', 'aggregations.csv', 'recipients.csv', 'summary.csv'])
   assert.equal(readCsv(textOf(Buffer.from(files.get('recipients.csv') ?? ''))).length, HISTORY.length)

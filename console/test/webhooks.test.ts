@@ -7,7 +7,7 @@ import { after, test } from 'node:test'
 import { call } from '../../server/test/support/service.ts'
 import { until } from '../../server/test/support/until.ts'
 import { writeAgo } from '../../server/test/webhooks/support.ts'
-import { words } from '../src/words/words.ts'
+import { sure, waiting } from '../src/words/en-webhooks.ts'
 import { browserTest, openPage } from './support/browser.ts'
 import { startHerald } from './support/herald.ts'
 
@@ -272,9 +272,9 @@ test('the form of a new endpoint says that the carriers could not be read', brow
 })
 
 test('says that there are 10,000 events or more, since the API counts no further', () => {
-  assert.equal(words.webhooks.waiting(10_000, 9_999), '10,000 or more events wait, 9,999 failed.')
-  assert.match(words.webhooks.sure.disable(10_000), /10,000 or more events wait for it/)
-  assert.match(words.webhooks.sure.delete(10_000), /its attempts and 10,000 or more waiting events\./)
+  assert.equal(waiting(10_000, 9_999), '10,000 or more events wait, 9,999 failed.')
+  assert.match(sure.disable(10_000), /10,000 or more events wait for it/)
+  assert.match(sure.delete(10_000), /its attempts and 10,000 or more waiting events\./)
 })
 
 test('a viewer sees endpoints and attempts, and can change nothing', browserTest, async () => {

@@ -1,9 +1,9 @@
 import type { IconName } from '../kit/icon.tsx'
 import { meaningsOf } from '../pages/messages/query.ts'
 import { actionsOf, hasPage, PAGES } from '../pages/pages.ts'
+import { actions, pages } from '../words/en.ts'
 import * as frameWords from '../words/en-frame.ts'
 import * as say from '../words/en-palette.ts'
-import { words } from '../words/words.ts'
 import type { Known } from './known.ts'
 import { linkHere } from './place.ts'
 import type { Account } from './session.tsx'
@@ -30,16 +30,16 @@ export function findAll(account: Account, known: Known[][], signOut: () => Promi
 
 /** The pages and actions. Each page declares its actions. */
 function named({ role }: Account, signOut: () => Promise<void>): Found[] {
-  const pages = PAGES.filter((page) => hasPage(page, role))
-  const links = pages.map(({ name, icon }) => ({ text: words.pages[name], icon, href: linkHere([name]) }))
-  const actions = pages.flatMap((page) =>
+  const own = PAGES.filter((page) => hasPage(page, role))
+  const links = own.map(({ name, icon }) => ({ text: pages[name], icon, href: linkHere([name]) }))
+  const toDo = own.flatMap((page) =>
     actionsOf(page, role).map((action) => ({
-      text: words.actions[action.name],
+      text: actions[action.name],
       icon: action.path === 'new' ? ('plus' as const) : page.icon,
       href: linkHere([page.name, action.path]),
     })),
   )
-  return [...links, ...actions, { text: frameWords.signOut, icon: 'log-out', href: '#sign-out', run: signOut }]
+  return [...links, ...toDo, { text: frameWords.signOut, icon: 'log-out', href: '#sign-out', run: signOut }]
 }
 
 /** What a text can be the id, the number or the reference of: a message, a campaign, a key, or an event that was posted to each endpoint. */

@@ -2,7 +2,6 @@ import { useEffect, useState } from 'preact/hooks'
 import type { IconName } from '../kit/icon.tsx'
 import { hasPage, PAGES } from '../pages/pages.ts'
 import * as say from '../words/en-palette.ts'
-import type { words } from '../words/words.ts'
 import { type ApiProblem, ask, askAll } from './api.ts'
 import { linkTo } from './place.ts'
 import { type Account, useFrame } from './session.tsx'
@@ -25,12 +24,7 @@ type Item = { name?: string; displayName?: string; url?: string; email?: string 
   Record<(typeof KINDS)[number][2], string | number>
 >
 
-function toKnown(
-  page: keyof typeof words.palette.kinds,
-  id: string,
-  { name = '', displayName, url, email }: Item,
-  accountId: number,
-): Known {
+function toKnown(page: keyof typeof say.kinds, id: string, { name = '', displayName, url, email }: Item, accountId: number): Known {
   const all = [displayName ?? url ?? name, email].filter(Boolean).join(', ')
   return {
     name: all,

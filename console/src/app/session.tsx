@@ -1,6 +1,6 @@
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import { words } from '../words/words.ts'
+import * as sendWords from '../words/en-send.ts'
 import type { LiveEvent, LiveState } from './live.ts'
 import type { WithPassword } from './password.tsx'
 
@@ -22,9 +22,9 @@ export type Account = { accountId: number; name: string; modules: Module[]; susp
 
 /** Why the person can't send from the account. Undefined: they can. */
 export function whyNotSend({ role, suspendedAt, modules }: Account): string | undefined {
-  if (role === 'viewer') return words.send.onlyReads
-  if (suspendedAt !== undefined) return words.send.suspended
-  return modules.includes('rcs') ? undefined : words.send.noRcs
+  if (role === 'viewer') return sendWords.onlyReads
+  if (suspendedAt !== undefined) return sendWords.suspended
+  return modules.includes('rcs') ? undefined : sendWords.noRcs
 }
 
 /** What every page of an account knows. */

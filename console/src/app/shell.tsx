@@ -4,9 +4,9 @@ import { Button } from '../kit/controls.tsx'
 import { Empty, Loading } from '../kit/display.tsx'
 import { FirstAccount } from '../pages/accounts/first-account.tsx'
 import { pageAt } from '../pages/pages.ts'
+import { pages } from '../words/en.ts'
 import * as frameWords from '../words/en-frame.ts'
 import * as kitWords from '../words/en-kit.ts'
-import { words } from '../words/words.ts'
 import { ApiProblem, ask } from './api.ts'
 import { followAccount, type LiveEvent, type LiveState } from './live.ts'
 import { Palette } from './palette.tsx'
@@ -71,7 +71,7 @@ function AccountShell({ session, account, accounts, place, onAccountsChanged, on
   const frame = { session, account, accounts, live, listen, withPassword, accountsChanged: onAccountsChanged }
   const page = pageAt(place, account.role)
   const main = useRef<HTMLElement>(null)
-  const title = page && words.pages[page.name]
+  const title = page && pages[page.name]
   useEffect(() => {
     document.title = title === undefined ? 'Herald' : `${title} · ${account.name} · Herald`
     return () => {

@@ -4,8 +4,10 @@ import { Icon } from '../kit/icon.tsx'
 import { useStreamedTroubles } from '../pages/health/use-health.ts'
 import { hasPage, PAGES } from '../pages/pages.ts'
 import { type Endpoint, isFailing, type Page } from '../pages/webhooks/endpoints.ts'
+import { pages } from '../words/en.ts'
 import * as say from '../words/en-frame.ts'
-import { words } from '../words/words.ts'
+import * as healthWords from '../words/en-health.ts'
+import { number } from '../words/numbers.ts'
 import { usePolled } from './fresh.ts'
 import { go, linkHere } from './place.ts'
 import { useResource } from './resource.ts'
@@ -29,15 +31,15 @@ export function SideBar({ accounts, current }: { accounts: Account[]; current: s
       <AccountSwitch accounts={accounts} />
       <nav aria-label={say.pages}>
         {GROUPS.map((group) => {
-          const pages = PAGES.filter((page) => page.group === group && hasPage(page, account.role) && page.isInNavigation !== false)
-          if (pages.length === 0) return null
+          const shown = PAGES.filter((page) => page.group === group && hasPage(page, account.role) && page.isInNavigation !== false)
+          if (shown.length === 0) return null
           return (
             <section>
               {group && <h2>{say.groups[group]}</h2>}
-              {pages.map(({ name, icon }) => (
+              {shown.map(({ name, icon }) => (
                 <a href={linkHere(name === 'overview' ? [] : [name])} {...(name === current && { 'aria-current': 'page' as const })}>
                   <Icon name={icon} size={17} />
-                  {words.pages[name]}
+                  {pages[name]}
                   {name === 'webhooks' && <FailingEndpoints />}
                   {name === 'health' && <HealthTroubles />}
                 </a>
@@ -66,14 +68,14 @@ function FailingEndpoints() {
 /** How many things are wrong with Herald as a whole. Operators see it on every page. */
 function HealthTroubles() {
   const wrong = useStreamedTroubles().filter(({ tone }) => tone === 'bad').length
-  return <Badge count={wrong} label={words.health.badge(wrong)} />
+  return <Badge count={wrong} label={healthWords.badge(wrong)} />
 }
 
 function Badge({ count, label }: { count: number; label: string }) {
   if (count === 0) return null
   return (
     <em class="is-bad">
-      <span aria-hidden="true">{words.number(count)}</span>
+      <span aria-hidden="true">{number.format(count)}</span>
       <span class="sr">{label}</span>
     </em>
   )

@@ -2,10 +2,10 @@ import { useRef, useState } from 'preact/hooks'
 import { Button, ButtonLink } from '../kit/controls.tsx'
 import { Icon } from '../kit/icon.tsx'
 import { Problem, sentenceOf } from '../kit/problem.tsx'
+import { pages } from '../words/en.ts'
 import * as frameWords from '../words/en-frame.ts'
 import * as kitWords from '../words/en-kit.ts'
 import * as paletteWords from '../words/en-palette.ts'
-import { words } from '../words/words.ts'
 import type { ApiProblem } from './api.ts'
 import { useCarriers } from './carriers.ts'
 import { openPalette } from './palette.tsx'
@@ -32,7 +32,7 @@ export function TopBar({ onSignOut }: { onSignOut: () => Promise<void> }) {
         <b>{session.name}</b>
         <small>{session.email}</small>
         <ButtonLink icon="user-round" href={linkHere(['me'])} onClick={() => menu.current?.hidePopover()}>
-          {words.pages.me}
+          {pages.me}
         </ButtonLink>
         <SignOut onSignOut={onSignOut} />
       </div>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import * as say from '../words/en-kit.ts'
-import { words } from '../words/words.ts'
+import { number, share } from '../words/numbers.ts'
 import type { Tone } from './display.tsx'
 
 /** `isWide`: narrow pages have no room for the column. */
@@ -95,7 +95,7 @@ function DataTable({ columns, labels, title }: { columns: Column[]; labels: stri
           <tr>
             <th scope="row">{label}</th>
             {columns.map(({ values, isWide }) => (
-              <td class={isWide ? 'num is-wide' : 'num'}>{words.number(values[index] ?? 0)}</td>
+              <td class={isWide ? 'num is-wide' : 'num'}>{number.format(values[index] ?? 0)}</td>
             ))}
           </tr>
         ))}
@@ -114,9 +114,9 @@ export function Funnel({ steps }: { steps: { name: string; value: number; tone: 
       {steps.map(({ name, value, tone }) => (
         <li class={`tone-${tone}`}>
           <span>{name}</span>
-          <b>{words.number(value)}</b>
+          <b>{number.format(value)}</b>
           <i style={{ width: `${shareOf(value) * 100}%` }} />
-          <small>{first === 0 ? '' : words.share(shareOf(value))}</small>
+          <small>{first === 0 ? '' : share(shareOf(value))}</small>
         </li>
       ))}
     </ol>

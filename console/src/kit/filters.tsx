@@ -1,9 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { filter, linkTo, type Place } from '../app/place.ts'
-import { words } from '../words/words.ts'
+import { filters as say } from '../words/en-messages.ts'
 import { ButtonLink, Select } from './controls.tsx'
-
-const say = words.messages.filters
 
 /** `texts`: the values that the filter can have, in words. */
 type ListFilter = { name: string; label: string; any: string; texts: Record<string, string> }

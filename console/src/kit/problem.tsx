@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { ApiProblem } from '../app/api.ts'
+import { problems } from '../words/en.ts'
 import * as say from '../words/en-kit.ts'
-import { words } from '../words/words.ts'
 import { Button, Copy } from './controls.tsx'
 import { Icon } from './icon.tsx'
 
@@ -34,9 +34,9 @@ export function Problem({ problem, onRetry, children }: Props) {
 const WHOLE = new Set(['RCS_UNAUTHORIZED', 'RCS_MESSAGE_NOT_FOUND', 'RCS_EVENT_NOT_FOUND', 'RCS_INVALID_CURSOR'])
 
 export function sentenceOf({ status, code, details }: ApiProblem): string {
-  const known = words.problems[code as keyof typeof words.problems]
+  const known = problems[code as keyof typeof problems]
   const reasons = details.map(({ path, reason }) => (path === '' ? reason : `${path.slice(1)} ${reason}`)).join(' ')
-  if (status === 0) return words.problems.NO_RESPONSE
+  if (status === 0) return problems.NO_RESPONSE
   if (known !== undefined && WHOLE.has(code)) return details.find(({ path }) => path === '')?.reason ?? known
   return [known, reasons].filter(Boolean).join(' ') || say.failed(code)
 }

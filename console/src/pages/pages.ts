@@ -2,7 +2,8 @@ import type { ComponentType } from 'preact'
 import type { Place } from '../app/place.ts'
 import type { Role } from '../app/session.tsx'
 import type { IconName } from '../kit/icon.tsx'
-import type { words } from '../words/words.ts'
+import type { actions, pages } from '../words/en.ts'
+import type * as frameWords from '../words/en-frame.ts'
 import { AccountsPage } from './accounts/accounts.tsx'
 import { AgentsPage } from './agents/agents.tsx'
 import { AuditPage } from './audit/audit.tsx'
@@ -24,10 +25,10 @@ import { WebhooksPage } from './webhooks/webhooks.tsx'
 
 type Page = {
   /** In the address. */
-  name: keyof typeof words.pages
+  name: keyof typeof pages
   icon: IconName
   /** Where the navigation shows it. */
-  group?: keyof typeof words.frame.groups
+  group?: keyof typeof frameWords.groups
   /** Which parts the address may have behind the name, joined by slashes. All others lead to no page. By default, none. */
   below?: RegExp
   /** The lowest role that has the page. By default, every role. */
@@ -40,7 +41,7 @@ type Page = {
 }
 
 /** `role`: the lowest one that may do it. `path`: where it begins, behind the name of the page. */
-type Action = { name: keyof typeof words.actions; role: Role; path: string }
+type Action = { name: keyof typeof actions; role: Role; path: string }
 
 const adding = (name: Action['name'], role: Role = 'admin'): Action => ({ name, role, path: 'new' })
 

@@ -1,36 +1,36 @@
+// The words of the audit log.
+
 /** `setPersonRole` is `Set person role`. */
-function actionInWords(action: string): string {
-  const text = action.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+export function action(name: string): string {
+  const text = name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
   return text.slice(0, 1).toUpperCase() + text.slice(1)
 }
 
-/** The words of the page. */
-export const audit = {
-  action: actionInWords,
-  which: 'Which changes',
-  all: 'All',
-  allOf: (fact: string) => `All with the same value: ${fact}`,
-  download: 'CSV',
-  examples: { actor: 'anna@example.com', action: 'Create key', subject: 'an id, a number' },
+export const which = 'Which changes'
+export const all = 'All'
+export const allOf = (fact: string) => `All with the same value: ${fact}`
+export const download = 'CSV'
+export const examples = { actor: 'anna@example.com', action: 'Create key', subject: 'an id, a number' }
+export const times = {
   from: 'From',
   to: 'Until',
-  clear: 'Clear all filters',
-  nothingFound: 'No such change',
-  nothingFoundHint: 'Names and subjects must be exactly as in the log.',
-  kinds: { person: 'person', token: 'token', command: 'command line' },
-  facts: {
-    change: 'Values',
-    action: 'Change',
-    at: 'When',
-    actor: 'By',
-    kind: 'By a',
-    address: 'From',
-    account: 'Account',
-    subject: 'Subject',
-    request: 'Request',
-    entry: 'Entry',
-  },
-  field: 'Field',
-  before: 'Before',
-  after: 'After',
 }
+export const clear = 'Clear all filters'
+export const nothingFound = 'No such change'
+export const nothingFoundHint = 'Names and subjects must be exactly as in the log.'
+export const kinds = { person: 'person', token: 'token', command: 'command line' }
+export const facts = {
+  change: 'Values',
+  action: 'Change',
+  at: 'When',
+  actor: 'By',
+  kind: 'By a',
+  address: 'From',
+  account: 'Account',
+  subject: 'Subject',
+  request: 'Request',
+  entry: 'Entry',
+}
+export const field = 'Field'
+export const before = 'Before'
+export const after = 'After'

@@ -1,130 +1,23 @@
-import { count, isolated, listed, number, shortDuration } from './numbers.ts'
+import { count, listed } from './numbers.ts'
 
-const messages = (value: number) => count(value, 'message')
-const people = (value: number) => count(value, 'recipient')
-const sms = (value: number) => count(value, 'SMS', 'SMS')
-const STILL_SENT = 'What is being sent right now still goes out.'
-const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
-const rate = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
+// The words of the list of campaigns.
 
-/** The words of the page. */
-export const campaigns = {
-  add: 'New campaign',
-  statuses: { SCHEDULED: 'Scheduled', RUNNING: 'Running', PAUSED: 'Paused', COMPLETED: 'Completed', CANCELLED: 'Cancelled' },
-  none: 'No campaign yet',
-  noneHint: 'A campaign sends an approved template to all members of one or more groups.',
-  columns: { name: 'Campaign', status: 'Status', progress: 'Progress', failed: 'Failed', created: 'Created' },
-  groups: (ids: number[]) => `${ids.length === 1 ? 'group' : 'groups'} ${listed(ids.map(String))}`,
-  retries: 'retries failed messages',
-  recipients: people,
-  /** `isExact`: no upper bound. */
-  atMost: (text: string, isExact: boolean) => (isExact ? text : `at most ${text}`),
+export const add = 'New campaign'
+export const statuses = { SCHEDULED: 'Scheduled', RUNNING: 'Running', PAUSED: 'Paused', COMPLETED: 'Completed', CANCELLED: 'Cancelled' }
+export const none = 'No campaign yet'
+export const noneHint = 'A campaign sends an approved template to all members of one or more groups.'
+export const campaign = 'Campaign'
+export const status = 'Status'
+export const progress = 'Progress'
+export const failed = 'Failed'
+export const created = 'Created'
+export const groups = (ids: number[]) => `${ids.length === 1 ? 'group' : 'groups'} ${listed(ids.map(String))}`
+export const retries = 'retries failed messages'
+export const recipients = (value: number) => count(value, 'recipient')
+
+/** `isExact`: no upper bound. */
+export const atMost = (text: string, isExact: boolean) => (isExact ? text : `at most ${text}`)
+export const createdBetween = {
   createdFrom: 'Created from',
   createdTo: 'Created before',
-  live: {
-    started: 'started',
-    retryOf: 'a retry of another campaign',
-    handedOver: 'Handed over',
-    left: 'Left',
-    growing: 'and Herald still creates more',
-    rate: 'Rate',
-    rateOf: (perSecond: number) => rate.format(perSecond),
-    rateNote: (limit: number) => (limit === Infinity ? 'a second' : `a second, the carrier allows ${number.format(limit)}`),
-    measuring: 'measuring…',
-    done: 'Done',
-    clock: (at: number) => clock.format(at),
-    doneIn: (ms: number) => `in ${shortDuration(Math.ceil(ms / 60_000) * 60_000)}`,
-    took: 'Took',
-    duration: shortDuration,
-    bySms: (value: number) => `${number.format(value)} by SMS`,
-    minutes: 'Each minute',
-    noMinutes: 'Nothing happened in this hour.',
-    funnel: 'How far they came',
-    steps: {
-      sent: 'Sent',
-      delivered: 'Delivered',
-      read: 'Read',
-      failed: 'Failed',
-      clicked: 'Clicked',
-      replied: 'Answered',
-      bySms: 'Got the SMS',
-    },
-    why: 'Why they failed',
-    reason: 'Reason',
-    messages: 'Messages',
-    instead: 'Instead',
-    noSms: 'nothing sent',
-    smsWaiting: (value: number) => `${number.format(value)} wait for the SMS`,
-    announced: (status: string, done: number, all: number, failed: number) =>
-      `${status}: ${number.format(done)} of ${number.format(all)} messages handed over, ${number.format(failed)} failed.`,
-  },
-  actions: {
-    texts: { pause: 'Pause', resume: 'Resume', cancel: 'Cancel…', retry: 'Retry failed…' },
-    titles: {
-      pause: 'Pause the campaign',
-      resume: 'Resume the campaign',
-      cancel: 'Cancel the campaign',
-      retry: 'Send the failed messages again',
-    },
-    affected: (waiting: number, waitingSms: number, notCreated: number) =>
-      listed([
-        ...(waiting > 0 ? [messages(waiting)] : []),
-        ...(waitingSms > 0 ? [sms(waitingSms)] : []),
-        ...(notCreated > 0 ? [`up to ${messages(notCreated)} not created yet`] : []),
-      ]) || 'nothing',
-    bodies: {
-      pause: (what: string) => `Herald holds ${what} back until you resume the campaign. ${STILL_SENT}`,
-      resume: (what: string) => `Herald goes on to send ${what}.`,
-      cancel: (what: string) => `Herald withdraws ${what}. ${STILL_SENT} This can’t be undone.`,
-    },
-    retryBody: (value: number, isMore: boolean) =>
-      `A new campaign sends the same content at once to ${isMore ? 'at least ' : ''}${people(value)} whose message failed, also if an SMS reached them.`,
-    keep: 'Leave it as it is',
-  },
-  wizard: {
-    steps: { content: 'Content', groups: 'Groups', time: 'Time', sms: 'SMS', review: 'Review' },
-    stepsLabel: 'Steps',
-    back: 'Back',
-    next: 'Continue',
-    name: 'Name',
-    nameMissing: 'Give the campaign a name.',
-    templateMissing: 'Choose an approved template.',
-    toTemplates: 'Add or approve a template',
-    noPreview: 'Choose a template to see it here',
-    findGroup: 'Find a group',
-    noGroup: 'There is no group yet.',
-    toGroups: 'Add a group',
-    groupName: (id: number, name: string | undefined) => (name === undefined ? `Group ${id}` : isolated(name)),
-    groupNote: (id: number, members: number) => `group ${id}, ${count(members, 'member')}`,
-    groupGone: 'This group no longer exists.',
-    groupsMissing: (max: number) => `Choose 1 to ${max} groups.`,
-    nobody: 'Nobody would get the campaign.',
-    audience: 'Who gets it, if it starts now',
-    members: 'Members',
-    overlap: 'In several groups',
-    optedOut: 'Opted out',
-    reached: 'Sends to',
-    tooLarge: 'The groups are too large to count overlap and opt-outs.',
-    start: 'Start',
-    starts: { now: 'Now', later: 'Later' },
-    startsAt: 'Starts at',
-    startsAtMissing: 'Give the time of the start.',
-    startHint: 'In your time zone.',
-    expiresAt: 'Delivered until (optional)',
-    expiresHint: 'At most 15 days after the start. Without it, each message has 48 hours.',
-    expiresEarly: 'This must be later than the start.',
-    noModule: 'This account does not have the module sms.',
-    senderMissing: 'Give a sender.',
-    smsMissing: 'Give the text of the SMS.',
-    asSent: (text: string) => `Sent as “${isolated(text)}”`,
-    expires: 'Expires',
-    startsNow: 'at once',
-    after48Hours: '48 hours after each message is created',
-    rcsOnly: 'none',
-    smsBy: (sender: string, parts: number) => `from ${isolated(sender)}, ${sms(parts)} for each`,
-    inAll: (parts: number) => `, at most ${sms(parts)} in all`,
-    now: (what: string) => `Send to ${what}`,
-    later: (what: string) => `Schedule for ${what}`,
-    startAnew: 'Start a new campaign',
-  },
 }

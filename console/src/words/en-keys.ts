@@ -1,72 +1,57 @@
-import { count, listed, shortDuration } from './numbers.ts'
+import { count, listed } from './numbers.ts'
 
-/** The words of the page. */
-export const keys = {
-  note: 'with which your systems use the API',
-  add: 'Create a key',
-  key: 'Key',
-  label: 'The key',
-  status: 'Status',
-  may: 'May',
-  from: 'From',
-  created: 'Created',
-  lastUsed: 'Last used',
-  rotated: 'Secret replaced',
-  expires: 'Expires',
-  any: 'Any status',
-  clear: 'Clear the filter',
-  statuses: { ACTIVE: 'Active', EXPIRED: 'Expired', REVOKED: 'Revoked' },
-  expiresSoon: 'Expires soon',
-  empty: 'No key yet',
-  emptyHint: 'Give each system a key of its own, so that you can revoke it alone.',
-  noneFound: 'No key has this status',
-  never: 'never',
-  neverUsed: 'No system has used it yet.',
-  anywhere: 'any address',
-  fromAddresses: (addresses: string[]) => `from ${addresses.length <= 3 ? listed(addresses) : count(addresses.length, 'network')}`,
-  mayDo: (scopes?: string[]) => (scopes ? listed(scopes) : 'everything'),
-  refused: 'Every request with this key gets 401.',
-  restrictions: {
-    may: 'What the key may do',
-    everything: 'Everything',
-    only: 'Only this:',
-    scopes: {
-      send: 'Send messages and campaigns, and pause or cancel them',
-      read: 'Read everything but exports',
-      export: 'Download exports of reports and messages',
-      manage: 'Change templates, groups, agents, opt-outs and webhooks',
-    },
-    atLeastOne: 'Choose at least one, or everything.',
-    expiresHint: 'Empty: never.',
-    addresses: 'Addresses',
-    addressesHint: 'One in each line, such as 192.0.2.7 or 10.0.0.0/8. Empty: any.',
-  },
-  change: 'Change what it may do',
-  changed: 'The key is changed.',
-  changeHint: 'It counts from the next request on.',
-  save: 'Save',
-  made: 'The key is created',
-  copyHint: 'Copy the secret now: it is shown only this once.',
-  credentials: 'Key and secret',
-  tryIt: 'Try it',
-  tryHint: 'This command lists the agents of the account.',
-  revoke: 'Revoke',
-  revokeKey: (key: string) => `Revoke ${key}`,
-  revoked: 'The key is revoked.',
-  sureRevoke: 'The next request with this key gets 401. It can’t be undone.',
-  sureLast: 'The account has no other active key.',
-  sureInUse: 'A system still uses it, and will fail.',
-  recipe: {
-    title: 'Rotate this key without a gap',
-    make: 'Make the second key',
-    other: 'Begin again',
-    ended: 'This key no longer works.',
-    deploy: 'Deploy the second key to your systems',
-    wait: 'Wait until the old key is no longer used',
-    waitHint: 'Think of rare jobs, such as one that runs at night.',
-    stillUsed: 'A system still uses it.',
-    quiet: (ms: number) => `Not used for ${shortDuration(Math.floor(ms / 60_000) * 60_000)}.`,
-    revoke: 'Revoke the old key',
-    status: { done: 'done', now: 'now', later: 'later' },
-  },
+// The words of the page Keys.
+
+export const note = 'with which your systems use the API'
+export const add = 'Create a key'
+export const key = 'Key'
+export const label = 'The key'
+export const status = 'Status'
+export const may = 'May'
+export const from = 'From'
+export const created = 'Created'
+export const lastUsed = 'Last used'
+export const rotated = 'Secret replaced'
+export const expires = 'Expires'
+export const any = 'Any status'
+export const clear = 'Clear the filter'
+export const statuses = { ACTIVE: 'Active', EXPIRED: 'Expired', REVOKED: 'Revoked' }
+export const expiresSoon = 'Expires soon'
+export const empty = 'No key yet'
+export const emptyHint = 'Give each system a key of its own, so that you can revoke it alone.'
+export const noneFound = 'No key has this status'
+export const never = 'never'
+export const neverUsed = 'No system has used it yet.'
+export const anywhere = 'any address'
+export const fromAddresses = (addresses: string[]) =>
+  `from ${addresses.length <= 3 ? listed(addresses) : count(addresses.length, 'network')}`
+export const mayDo = (scopes?: string[]) => (scopes ? listed(scopes) : 'everything')
+export const refused = 'Every request with this key gets 401.'
+export const whatItMay = 'What the key may do'
+export const everything = 'Everything'
+export const only = 'Only this:'
+export const scopes = {
+  send: 'Send messages and campaigns, and pause or cancel them',
+  read: 'Read everything but exports',
+  export: 'Download exports of reports and messages',
+  manage: 'Change templates, groups, agents, opt-outs and webhooks',
 }
+export const atLeastOne = 'Choose at least one, or everything.'
+export const expiresHint = 'Empty: never.'
+export const addresses = 'Addresses'
+export const addressesHint = 'One in each line, such as 192.0.2.7 or 10.0.0.0/8. Empty: any.'
+export const change = 'Change what it may do'
+export const changed = 'The key is changed.'
+export const changeHint = 'It counts from the next request on.'
+export const save = 'Save'
+export const made = 'The key is created'
+export const copyHint = 'Copy the secret now: it is shown only this once.'
+export const credentials = 'Key and secret'
+export const tryIt = 'Try it'
+export const tryHint = 'This command lists the agents of the account.'
+export const revoke = 'Revoke'
+export const revokeKey = (key: string) => `Revoke ${key}`
+export const revoked = 'The key is revoked.'
+export const sureRevoke = 'The next request with this key gets 401. It can’t be undone.'
+export const sureLast = 'The account has no other active key.'
+export const sureInUse = 'A system still uses it, and will fail.'

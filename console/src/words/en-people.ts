@@ -1,99 +1,56 @@
 import { count } from './numbers.ts'
 
-const roles = { viewer: 'Viewer', admin: 'Admin', operator: 'Operator' }
+// The words of the pages People and Your profile.
 
-/** The words of the pages People and Your profile. */
-export const people = {
-  roles,
-  roleHints: {
-    viewer: 'Reads, with masked phone numbers, without exports and secrets.',
-    admin: 'Does everything in the account, also changes its people.',
-    operator: 'Does everything, in all accounts.',
-  },
-  which: 'Which people',
-  everybody: 'Everybody',
-  columns: { person: 'Person', state: 'Sign-in' },
-  you: 'you',
-  noRole: 'no role',
-  roleIn: (role: keyof typeof roles, account: string) => `${roles[role]} in ${account}`,
-  more: (roles: number) => count(roles, 'more role'),
-  states: { active: 'can sign in', waiting: 'has no password', disabled: 'locked out' },
-  search: 'Name or e-mail address',
-  nothingFound: 'Nobody is called like this',
-  empty: 'Nobody has a role in this account yet',
-  emptyHint: 'Add the people who work with it.',
-  add: 'Add a person',
-  added: (name: string) => `${name} is added`,
-  hadPassword: 'The password from before is good here, too.',
-  name: 'Name',
-  role: 'Role',
-  link: {
-    label: 'The link',
-    hint: 'It works once, for 24 hours, and is shown only now. Pass it on by a channel that you trust.',
-    make: 'New set-up link',
-    sure: (name: string) => `${name} sets a new password with it. Earlier links end now, all sessions when it is used.`,
-    failed: 'There is no link yet. Make one on the page of the person.',
-  },
-  rolesTitle: 'Roles',
-  isOperator: 'Make an operator',
-  notOperator: 'No longer an operator',
-  sureOperator: (name: string) => `${name} may do everything then, in all accounts, and change people.`,
-  sureNotOperator: (name: string, roles: number) => `${name} keeps ${roles === 0 ? 'no role' : count(roles, 'role')} in single accounts.`,
-  setRole: 'Set a role',
-  removeRole: 'Remove',
-  removeRoleIn: (account: string) => `Remove the role in ${account}`,
-  sureRemove: (name: string, account: string) => `${name} can no longer use the account ${account}. Other roles stay.`,
-  noRoles: 'Without a role, the person can sign in, but sees nothing.',
-  rename: 'Rename',
-  lockOut: 'Lock out',
-  sureLockOut: (name: string) => `All sessions and set-up links of ${name} end at once. Tokens of programs stay valid.`,
-  letIn: 'Let in again',
-  sureLetIn: (name: string) => `${name} can sign in again.`,
-  aboutYou: 'This is you. Your password is on',
-  sessions: {
-    title: 'Sessions',
-    none: 'No open session',
-    browserTitle: 'Where',
-    action: 'Action',
-    used: 'Last used',
-    this: 'this session',
-    end: 'End',
-    endOf: (browser: string) => `End the session in ${browser}`,
-    endAll: 'End all',
-    endOthers: 'End all others',
-    sure: 'All sessions end at once. The password stays.',
-    sureOthers: 'All sessions but this one end at once. The password stays.',
-    ended: (sessions: number) => `${count(sessions, 'session has', 'sessions have')} ended.`,
-    unknown: 'another program',
-  },
-  me: {
-    noPassword: 'None: you sign in with your organization.',
-    password: 'Change the password',
-    current: 'Current password',
-    new: 'New password',
-    newHint: 'At least 12 characters. Your other sessions end.',
-    changed: 'The password is changed.',
-  },
+export const roles = { viewer: 'Viewer', admin: 'Admin', operator: 'Operator' }
+export const roleHints = {
+  viewer: 'Reads, with masked phone numbers, without exports and secrets.',
+  admin: 'Does everything in the account, also changes its people.',
+  operator: 'Does everything, in all accounts.',
 }
-
-/** The words of the page Tokens. */
-export const tokens = {
-  add: 'Create a token',
-  token: 'Token',
-  empty: 'No token yet',
-  emptyHint: 'With a token, a program uses the admin API.',
-  operatorHint: 'Does everything, in all accounts, but makes no operators and no set-up links.',
-  nameHint: 'The audit log has it.',
-  accounts: 'Accounts',
-  noAccounts: 'Choose at least one account.',
-  expires: 'Expires',
-  secret: 'The secret',
-  secretHint: 'The program sends it as Authorization: Bearer. It is shown only now.',
-  revoke: 'Revoke',
-  revokeOf: (name: string) => `Revoke ${name}`,
-  sure: 'The program is refused from its next request on. This can’t be undone.',
-  revoked: 'revoked',
-  expired: 'expired',
-  never: 'never',
-  allAccounts: 'all accounts',
-}
+export const which = 'Which people'
+export const everybody = 'Everybody'
+export const person = 'Person'
+export const state = 'Sign-in'
+export const you = 'you'
+export const noRole = 'no role'
+export const roleIn = (role: keyof typeof roles, account: string) => `${roles[role]} in ${account}`
+export const more = (roles: number) => count(roles, 'more role')
+export const states = { active: 'can sign in', waiting: 'has no password', disabled: 'locked out' }
+export const search = 'Name or e-mail address'
+export const nothingFound = 'Nobody is called like this'
+export const empty = 'Nobody has a role in this account yet'
+export const emptyHint = 'Add the people who work with it.'
+export const add = 'Add a person'
+export const added = (name: string) => `${name} is added`
+export const hadPassword = 'The password from before is good here, too.'
+export const name = 'Name'
+export const role = 'Role'
+export const link = 'The link'
+export const linkHint = 'It works once, for 24 hours, and is shown only now. Pass it on by a channel that you trust.'
+export const newLink = 'New set-up link'
+export const sureLink = (name: string) => `${name} sets a new password with it. Earlier links end now, all sessions when it is used.`
+export const noLink = 'There is no link yet. Make one on the page of the person.'
+export const rolesTitle = 'Roles'
+export const isOperator = 'Make an operator'
+export const notOperator = 'No longer an operator'
+export const sureOperator = (name: string) => `${name} may do everything then, in all accounts, and change people.`
+export const sureNotOperator = (name: string, roles: number) =>
+  `${name} keeps ${roles === 0 ? 'no role' : count(roles, 'role')} in single accounts.`
+export const setRole = 'Set a role'
+export const removeRole = 'Remove'
+export const removeRoleIn = (account: string) => `Remove the role in ${account}`
+export const sureRemove = (name: string, account: string) => `${name} can no longer use the account ${account}. Other roles stay.`
+export const noRoles = 'Without a role, the person can sign in, but sees nothing.'
+export const rename = 'Rename'
+export const lockOut = 'Lock out'
+export const sureLockOut = (name: string) => `All sessions and set-up links of ${name} end at once. Tokens of programs stay valid.`
+export const letIn = 'Let in again'
+export const sureLetIn = (name: string) => `${name} can sign in again.`
+export const aboutYou = 'This is you. Your password is on'
+export const noPassword = 'None: you sign in with your organization.'
+export const changePassword = 'Change the password'
+export const currentPassword = 'Current password'
+export const newPassword = 'New password'
+export const newPasswordHint = 'At least 12 characters. Your other sessions end.'
+export const passwordChanged = 'The password is changed.'

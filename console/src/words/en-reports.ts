@@ -1,74 +1,51 @@
+// The words of the page Reports.
+
 /** Two places, so that a rate of the API, which has four, loses nothing. */
 const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 2 })
 
-/** The words of the page. */
-export const reports = {
-  note: 'without test messages',
-  filters: {
-    of: 'Messages',
-    single: 'Single messages',
-    ofLatest: 'The 200 latest campaigns. Older ones link to their reports.',
-    range: 'Range',
-    from: 'First day (UTC)',
-    to: 'Last day (UTC)',
-    toTooEarly: 'Choose a day that is not before the first day.',
-    interval: 'Plot',
-    hour: 'By hour',
-    day: 'By day',
-    clear: 'Clear the filters',
-  },
-  ranges: {
-    today: 'Today',
-    yesterday: 'Yesterday',
-    week: 'Last 7 days',
-    fortnight: 'Last 14 days',
-    month: 'Last 30 days',
-    quarter: 'Last 90 days',
-    all: 'All time',
-    own: 'Chosen days',
-  },
-  exportCsv: 'Export the messages (CSV)',
-  exportZip: 'Export the whole campaign (ZIP)',
-  csv: 'CSV',
-  csvOf: (table: string) => `Download “${table}” as CSV`,
-  csvCut: 'The file has the first 10,000 rows only. The ZIP has all.',
-  numbers: 'All numbers',
-  state: 'State',
-  messages: 'Messages',
-  share: 'Share',
-  counts: {
-    recipients: 'Recipients',
-    accepted: 'Accepted',
-    sent: 'Sent',
-    delivered: 'Delivered',
-    read: 'Read',
-    clicked: 'Opened a link',
-    replied: 'Replied',
-    optedOut: 'Opted out',
-    failed: 'Failed',
-    expired: 'Expired',
-    'smsFallback.sent': 'SMS sent',
-    'smsFallback.delivered': 'SMS delivered',
-    'smsFallback.failed': 'SMS failed',
-    'smsFallback.skipped': 'SMS held back',
-  },
-  of: (share: number, base: string) => `${percent.format(share)} of ${base.replace(/^[A-Z](?=[a-z])/, (first) => first.toLowerCase())}`,
-  numbersHint: 'A message counts once for each state, at the time when it reached it.',
-  overTime: { hour: 'Messages by hour (UTC)', day: 'Messages by day (UTC)' },
-  onlyDays: 'Only campaigns are also counted by hour.',
-  nothing: 'Nothing happened in this range',
-  nothingHint: 'Choose a longer range, or send a message first.',
-  list: 'Recipients',
-  which: 'List',
-  did: 'What they did',
-  columns: { recipient: 'Recipient', occurredAt: 'When', reason: 'Reason', action: 'What' },
-  actions: {
-    clicked: 'opened a link',
-    tapped: 'tapped a button',
-    wrote: 'wrote',
-    'shared-location': 'shared a location',
-    'sent-file': 'sent a file',
-    'opted-out': 'opted out',
-    'opted-in': 'opted in again',
-  },
+export const note = 'without test messages'
+export const exportCsv = 'Export the messages (CSV)'
+export const exportZip = 'Export the whole campaign (ZIP)'
+export const csv = 'CSV'
+export const csvOf = (table: string) => `Download “${table}” as CSV`
+export const csvCut = 'The file has the first 10,000 rows only. The ZIP has all.'
+export const numbers = 'All numbers'
+export const state = 'State'
+export const messages = 'Messages'
+export const share = 'Share'
+export const counts = {
+  recipients: 'Recipients',
+  accepted: 'Accepted',
+  sent: 'Sent',
+  delivered: 'Delivered',
+  read: 'Read',
+  clicked: 'Opened a link',
+  replied: 'Replied',
+  optedOut: 'Opted out',
+  failed: 'Failed',
+  expired: 'Expired',
+  'smsFallback.sent': 'SMS sent',
+  'smsFallback.delivered': 'SMS delivered',
+  'smsFallback.failed': 'SMS failed',
+  'smsFallback.skipped': 'SMS held back',
+}
+export const of = (share: number, base: string) =>
+  `${percent.format(share)} of ${base.replace(/^[A-Z](?=[a-z])/, (first) => first.toLowerCase())}`
+export const numbersHint = 'A message counts once for each state, at the time when it reached it.'
+export const overTime = { hour: 'Messages by hour (UTC)', day: 'Messages by day (UTC)' }
+export const onlyDays = 'Only campaigns are also counted by hour.'
+export const nothing = 'Nothing happened in this range'
+export const nothingHint = 'Choose a longer range, or send a message first.'
+export const list = 'Recipients'
+export const which = 'List'
+export const did = 'What they did'
+export const columns = { recipient: 'Recipient', occurredAt: 'When', reason: 'Reason', action: 'What' }
+export const actions = {
+  clicked: 'opened a link',
+  tapped: 'tapped a button',
+  wrote: 'wrote',
+  'shared-location': 'shared a location',
+  'sent-file': 'sent a file',
+  'opted-out': 'opted out',
+  'opted-in': 'opted in again',
 }

@@ -1,148 +1,140 @@
 import { count, number } from './numbers.ts'
 
+// The words of the page Templates.
+
 const size = (bytes: number) =>
   bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${number.format(Math.round(bytes / 100_000) / 10)} MB`
 
-const status = 'Status'
-const content = 'Content'
-const changes = 'Changes'
-const preview = 'Preview'
-
-/** The words of the page. */
-export const templates = {
-  add: 'New template',
-  none: 'No template yet',
-  noneHint: 'Write content once, and send it in messages and campaigns.',
-  columns: { name: 'Template', type: content, status, updated: 'Saved', preview },
-  anyContent: 'Any content',
-  show: (template: string) => `Preview ${template}`,
-  preview,
-  statuses: { DRAFT: 'Draft', APPROVED: 'Approved' },
-  types: {
-    MESSAGE: 'Text',
-    CARD: 'Card',
-    CAROUSEL: 'Carousel',
-    FILE: 'File',
-    VIDEO: 'Video',
-    AUDIO: 'Sound',
-    CONTACT: 'Contact',
-    LOCATION: 'Place',
-  },
-  saved: 'saved',
-  changed: 'Unsaved changes',
-  elsewhere: 'It was saved elsewhere since you began. Saving replaces that version: see “Changes”.',
-  actions: {
-    save: 'Save',
-    approve: 'Approve',
-    changes,
-    discard: 'Discard the changes',
-    remove: 'Delete',
-  },
-  said: {
-    saved: 'The template is saved.',
-    approved: 'The template is approved.',
-    brokenJson: 'Nothing is saved: the JSON can’t be read yet.',
-    elsewhere: 'Nothing is saved.',
-  },
-  changes: {
-    added: 'added',
-    removed: 'removed',
-    approved: 'New messages get this content at once. Accepted messages keep the old one.',
-  },
-  asks: {
-    discard: (lines: number) => `${count(lines, 'changed line')} will be lost. This can’t be undone.`,
-    remove: () => 'One template is deleted. Accepted messages keep its content. This can’t be undone.',
-  },
-  editor: 'The template',
-  view: 'View',
-  form: 'Form',
-  json: 'JSON',
-  notJson: (message: string) => `This is not JSON yet: ${message}`,
-  formOfBroken: 'The JSON can’t be read. A change here replaces it.',
-  noForm: 'The type is unknown. Choose one, or change the JSON.',
-  what: 'What it is',
-  name: 'Name',
-  description: 'Description (optional)',
-  service: 'Service',
-  services: { rich: 'RCS', basic: 'RCS Basic' },
-  fields: {
-    content: 'Text',
-    title: 'Title',
-    imageUrl: 'Picture',
-    fileUrl: 'File',
-    fileName: 'Name of the file (optional)',
-    thumbnailUrl: 'Preview picture (optional)',
-    videoUrl: 'Video',
-    audioUrl: 'Sound',
-    orientation: 'Layout',
-    height: 'Height of the picture',
-    imageAlignment: 'Side of the picture',
-    cardWidth: 'Width of the cards',
-    name: 'Name of the contact',
-    phoneNumbers: 'Phone numbers, one a line',
-    email: 'E-mail address (optional)',
-    organization: 'Organization (optional)',
-    url: 'Web address',
-    label: 'Name of the place (optional)',
-    latitude: 'Latitude',
-    longitude: 'Longitude',
-    text: 'Label',
-    payload: 'Data that you get with a tap',
-    phoneNumber: 'Phone number',
-    startTime: 'Start',
-    endTime: 'End',
-    templateId: 'Template',
-    id: 'Id of the button',
-    buttons: 'Buttons',
-    cards: 'Cards',
-    description: 'Description',
-    status,
-    message: content,
-  } as Record<string, string>,
-  options: {
-    VERTICAL: 'Picture above',
-    HORIZONTAL: 'Picture beside',
-    SHORT: 'Short 112',
-    MEDIUM: 'Medium 168',
-    TALL: 'Tall 264',
-    LEFT: 'Left',
-    RIGHT: 'Right',
-  } as Record<string, string>,
-  widths: { SMALL: 'Small 180', MEDIUM: 'Medium 296' } as Record<string, string>,
+export const add = 'New template'
+export const none = 'No template yet'
+export const noneHint = 'Write content once, and send it in messages and campaigns.'
+export const template = 'Template'
+export const content = 'Content'
+export const status = 'Status'
+export const preview = 'Preview'
+export const updated = 'Saved'
+export const anyContent = 'Any content'
+export const show = (template: string) => `Preview ${template}`
+export const statuses = { DRAFT: 'Draft', APPROVED: 'Approved' }
+export const types = {
+  MESSAGE: 'Text',
+  CARD: 'Card',
+  CAROUSEL: 'Carousel',
+  FILE: 'File',
+  VIDEO: 'Video',
+  AUDIO: 'Sound',
+  CONTACT: 'Contact',
+  LOCATION: 'Place',
+}
+export const saved = 'saved'
+export const changed = 'Unsaved changes'
+export const elsewhere = 'It was saved elsewhere since you began. Saving replaces that version: see “Changes”.'
+export const save = 'Save'
+export const approve = 'Approve'
+export const actions = {
+  changes: 'Changes',
+  discard: 'Discard the changes',
+  remove: 'Delete',
+}
+export const isSaved = 'The template is saved.'
+export const isApproved = 'The template is approved.'
+export const brokenJson = 'Nothing is saved: the JSON can’t be read yet.'
+export const notSaved = 'Nothing is saved.'
+export const lines = {
+  added: 'added',
+  removed: 'removed',
+}
+export const approvesAtOnce = 'New messages get this content at once. Accepted messages keep the old one.'
+export const asks = {
+  discard: (lines: number) => `${count(lines, 'changed line')} will be lost. This can’t be undone.`,
+  remove: () => 'One template is deleted. Accepted messages keep its content. This can’t be undone.',
+}
+export const editor = 'The template'
+export const view = 'View'
+export const form = 'Form'
+export const json = 'JSON'
+export const notJson = (message: string) => `This is not JSON yet: ${message}`
+export const formOfBroken = 'The JSON can’t be read. A change here replaces it.'
+export const noForm = 'The type is unknown. Choose one, or change the JSON.'
+export const what = 'What it is'
+export const name = 'Name'
+export const description = 'Description (optional)'
+export const service = 'Service'
+export const rcs = 'RCS'
+export const rcsBasic = 'RCS Basic'
+export const fields = {
+  content: 'Text',
+  title: 'Title',
+  imageUrl: 'Picture',
+  fileUrl: 'File',
+  fileName: 'Name of the file (optional)',
+  thumbnailUrl: 'Preview picture (optional)',
+  videoUrl: 'Video',
+  audioUrl: 'Sound',
+  orientation: 'Layout',
+  height: 'Height of the picture',
+  imageAlignment: 'Side of the picture',
+  cardWidth: 'Width of the cards',
+  name: 'Name of the contact',
+  phoneNumbers: 'Phone numbers, one a line',
+  email: 'E-mail address (optional)',
+  organization: 'Organization (optional)',
+  url: 'Web address',
+  label: 'Name of the place (optional)',
+  latitude: 'Latitude',
+  longitude: 'Longitude',
+  text: 'Label',
+  payload: 'Data that you get with a tap',
+  phoneNumber: 'Phone number',
+  startTime: 'Start',
+  endTime: 'End',
+  templateId: 'Template',
+  id: 'Id of the button',
+  buttons: 'Buttons',
+  cards: 'Cards',
+  description: 'Description',
+  status,
+  message: content,
+} as Record<string, string>
+export const options = {
+  VERTICAL: 'Picture above',
+  HORIZONTAL: 'Picture beside',
+  SHORT: 'Short 112',
+  MEDIUM: 'Medium 168',
+  TALL: 'Tall 264',
+  LEFT: 'Left',
+  RIGHT: 'Right',
+} as Record<string, string>
+export const widths = { SMALL: 'Small 180', MEDIUM: 'Medium 296' } as Record<string, string>
+export const parts = {
   card: (index: number) => `Card ${index}`,
   button: (index: number) => `Button ${index}`,
-  addPart: { card: 'Add a card', button: 'Add a button' },
-  does: 'What it does',
-  buttonTypes: {
-    quick_reply: 'replies',
-    url: 'opens a page',
-    call: 'calls',
-    calendar: 'adds a date',
-    location: 'shows or asks for a place',
-    trigger_template: 'sends a template',
-  },
-  up: 'Move up',
-  down: 'Move down',
-  remove: 'Remove',
-  image: {
-    good: (width: number, height: number, bytes: number) => `${width} × ${height} · ${size(bytes)}`,
-    again: 'Look again',
-  },
-  phones: 'As phones show it',
-  check: {
-    title: 'Check',
-    valid: 'Herald accepts this content',
-    wrong: (value: number) => `${count(value, 'thing')} to correct`,
-  },
-  limits: 'Limits',
-  contact: 'Contact as a text',
-  bytes: (where: string) => `${where}, in bytes`,
-  wholeOnIphone: 'Shown whole on iPhones',
-  billing: 'Billing class',
-  differences: 'Differences on iPhones',
-  noDifferences: 'None.',
-  test: {
-    title: 'Send a test',
-    hint: 'Sends what you see now, saved or not.',
-  },
 }
+export const addPart = { card: 'Add a card', button: 'Add a button' }
+export const does = 'What it does'
+export const buttonTypes = {
+  quick_reply: 'replies',
+  url: 'opens a page',
+  call: 'calls',
+  calendar: 'adds a date',
+  location: 'shows or asks for a place',
+  trigger_template: 'sends a template',
+}
+export const up = 'Move up'
+export const down = 'Move down'
+export const remove = 'Remove'
+export const imageFacts = (width: number, height: number, bytes: number) => `${width} × ${height} · ${size(bytes)}`
+export const lookAgain = 'Look again'
+export const phones = 'As phones show it'
+export const checkTitle = 'Check'
+export const valid = 'Herald accepts this content'
+export const wrong = (value: number) => `${count(value, 'thing')} to correct`
+export const limits = 'Limits'
+export const contact = 'Contact as a text'
+export const bytes = (where: string) => `${where}, in bytes`
+export const wholeOnIphone = 'Shown whole on iPhones'
+export const billing = 'Billing class'
+export const differences = 'Differences on iPhones'
+export const noDifferences = 'None.'
+export const testTitle = 'Send a test'
+export const testHint = 'Sends what you see now, saved or not.'

@@ -1,4 +1,5 @@
 export const number = new Intl.NumberFormat('en')
+const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 })
 const plural = new Intl.PluralRules('en')
 
 /** `count(2, 'message')` is `2 messages`. */
@@ -13,6 +14,9 @@ export const upTo = (value: number) => (value >= COUNTED_UP_TO ? AT_LEAST : numb
 
 export const countUpTo = (value: number, one: string, other = `${one}s`) =>
   value >= COUNTED_UP_TO ? `${AT_LEAST} ${other}` : count(value, one, other)
+
+/** `share(0.125)` is `12.5%`. */
+export const share = (value: number) => percent.format(value)
 
 const list = new Intl.ListFormat('en')
 

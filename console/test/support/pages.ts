@@ -17,11 +17,11 @@ const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
 
 const SCRIPT = `
   import { PAGES, pageAt } from './pages/pages.ts'
-  import { words } from './words/words.ts'
+  import { actions as actionNames, pages } from './words/en.ts'
   globalThis.declaredPages = PAGES.map(({ name, role = 'viewer', isInNavigation = true, actions = [] }) => ({
-    name, role, isInNavigation, title: words.pages[name],
+    name, role, isInNavigation, title: pages[name],
     actions: actions.map((action) => ({
-      text: words.actions[action.name], role: action.role, path: action.path,
+      text: actionNames[action.name], role: action.role, path: action.path,
       hasPage: pageAt({ path: [name, action.path] }, action.role) !== undefined,
     })),
   }))

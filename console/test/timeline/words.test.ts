@@ -13,8 +13,8 @@ import { FALLBACK_STATUSES, STATUSES } from '../../../server/src/messages/states
 import { STEPS } from '../../../server/src/timeline/steps.ts'
 import { NETWORK_SAID } from '../../src/timeline/explain.ts'
 import { LOOKS } from '../../src/timeline/looks.ts'
+import { smsStatuses, statuses } from '../../src/words/en-messages.ts'
 import * as say from '../../src/words/en-timeline.ts'
-import { words } from '../../src/words/words.ts'
 
 const LISTS: [what: string, codes: readonly string[], dictionary: Record<string, unknown>][] = [
   ['step', Object.keys(STEPS), say.steps],
@@ -23,8 +23,8 @@ const LISTS: [what: string, codes: readonly string[], dictionary: Record<string,
   ['reason of a fallback', Object.keys({ ...FALLBACK_TRIGGERS, ...NOT_NEEDED_REASONS, ...SKIP_REASONS }), say.fallback],
   ['failure of an SMS', Object.keys(SMS_FAILURES), say.smsFailures],
   ['rule of the SMS', SMS_RULES, say.rules],
-  ['status', STATUSES, words.messages.statuses],
-  ['status of an SMS', FALLBACK_STATUSES, words.messages.smsStatuses],
+  ['status', STATUSES, statuses],
+  ['status of an SMS', FALLBACK_STATUSES, smsStatuses],
 ]
 
 for (const [what, codes, dictionary] of LISTS) {

@@ -6,7 +6,7 @@ import { useFrame } from '../../app/session.tsx'
 import { Button, ButtonLink } from '../../kit/controls.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-accounts.ts'
 import { AccountDialog } from './account-dialog.tsx'
 import type { Account, Quotas, Waiting } from './accounts-types.ts'
 import { QuotasDialog } from './quotas-dialog.tsx'
@@ -15,7 +15,6 @@ type Props = { account: Account; quotas: Quotas | undefined; onChanged: () => vo
 
 /** What an operator can do with an account. A suspension says what it stops, and asks. */
 export function AccountActions({ account, quotas, onChanged }: Props) {
-  const w = words.accounts
   const { account: here, accountsChanged } = useFrame()
   const { accountId, suspendedAt } = account
   const path = `/accounts/${accountId}`
@@ -35,29 +34,29 @@ export function AccountActions({ account, quotas, onChanged }: Props) {
   const resume = async () => {
     await post(`${path}/resume`)
     void accountsChanged()
-    return w.isResumed
+    return say.isResumed
   }
   return (
     <>
       <div class="actions">
         {accountId !== here.accountId && (
           <ButtonLink kind="primary" icon="arrow-right" href={linkTo({ accountId, path: [] })}>
-            {w.switchHere}
+            {say.switchHere}
           </ButtonLink>
         )}
         <Button icon="pencil" onClick={() => setOpen('change')}>
-          {w.change}
+          {say.change}
         </Button>
         <Button icon="pencil" disabled={quotas === undefined} onClick={() => setOpen('quotas')}>
-          {w.changeQuotas}
+          {say.changeQuotas}
         </Button>
         {suspendedAt === undefined ? (
           <Button icon="pause" kind="danger" isBusy={isBusy} onClick={() => void run(askToSuspend)}>
-            {w.suspend}
+            {say.suspend}
           </Button>
         ) : (
           <Button icon="play" isBusy={isBusy} onClick={() => void run(resume)}>
-            {w.resume}
+            {say.resume}
           </Button>
         )}
       </div>
@@ -65,18 +64,18 @@ export function AccountActions({ account, quotas, onChanged }: Props) {
         {said}
       </p>
       {problem && <Problem problem={problem} />}
-      {open === 'change' && <AccountDialog account={account} onDone={() => done(w.saved)} onClose={close} />}
-      {open === 'quotas' && quotas && <QuotasDialog accountId={accountId} quotas={quotas} onDone={() => done(w.saved)} onClose={close} />}
+      {open === 'change' && <AccountDialog account={account} onDone={() => done(say.saved)} onClose={close} />}
+      {open === 'quotas' && quotas && <QuotasDialog accountId={accountId} quotas={quotas} onDone={() => done(say.saved)} onClose={close} />}
       {typeof open === 'object' && (
         <Sure
-          title={w.suspendTitle(account.name)}
-          action={w.suspend}
+          title={say.suspendTitle(account.name)}
+          action={say.suspend}
           run={() => post(`${path}/suspend`)}
-          onDone={() => done(w.isSuspended)}
+          onDone={() => done(say.isSuspended)}
           onClose={close}
         >
-          <p>{w.suspendSure(open.messages, open.sms, open.campaigns)}</p>
-          <p class="hint">{w.suspendKept}</p>
+          <p>{say.suspendSure(open.messages, open.sms, open.campaigns)}</p>
+          <p class="hint">{say.suspendKept}</p>
         </Sure>
       )}
     </>

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { ask } from '../../app/api.ts'
 import { TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-accounts.ts'
 import { type Account, MODULES, type Module } from './accounts-types.ts'
 import { asNumber } from './as-number.ts'
 
@@ -10,7 +10,6 @@ type Props = { account?: Account; onDone: (account: Account) => unknown; onClose
 
 /** Adds an account, or changes the name, the modules and the quarantine of one. */
 export function AccountDialog({ account, onDone, onClose }: Props) {
-  const w = words.accounts
   const [name, setName] = useState(account?.name ?? '')
   const [modules, setModules] = useState(account?.modules ?? MODULES)
   const [hours, setHours] = useState(String(account?.quarantineHours ?? 0))
@@ -25,12 +24,12 @@ export function AccountDialog({ account, onDone, onClose }: Props) {
     await onDone(await saving)
   }
   return (
-    <FormDialog title={account ? w.change : w.add} action={account ? w.save : w.add} run={submit} onClose={onClose}>
+    <FormDialog title={account ? say.change : say.add} action={account ? say.save : say.add} run={submit} onClose={onClose}>
       {(wrongAt) => (
         <>
-          <TextField label={w.name} value={name} onInput={setName} problem={wrongAt('/name')} autocomplete="off" required />
+          <TextField label={say.name} value={name} onInput={setName} problem={wrongAt('/name')} autocomplete="off" required />
           <fieldset class="modules">
-            <legend>{w.modules}</legend>
+            <legend>{say.modules}</legend>
             {MODULES.map((module) => (
               <label>
                 <input type="checkbox" checked={modules.includes(module)} onChange={() => toggle(module)} /> {module.toUpperCase()}
@@ -39,11 +38,11 @@ export function AccountDialog({ account, onDone, onClose }: Props) {
           </fieldset>
           {account && (
             <TextField
-              label={w.quarantineField}
+              label={say.quarantineField}
               value={hours}
               onInput={setHours}
-              hint={w.quarantineHint}
-              problem={quarantineHours === undefined ? w.notNumber : wrongAt('/quarantineHours')}
+              hint={say.quarantineHint}
+              problem={quarantineHours === undefined ? say.notNumber : wrongAt('/quarantineHours')}
             />
           )}
         </>

@@ -7,7 +7,8 @@ import { ButtonLink, Select, TextField } from '../../kit/controls.tsx'
 import { Empty, Loading, PageHead, Pill } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import '../../kit/table.css'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-accounts.ts'
 import { AccountDialog } from './account-dialog.tsx'
 import type { Figures } from './accounts-types.ts'
 import { TroubleList } from './trouble-list.tsx'
@@ -16,7 +17,7 @@ import { byTrouble, type Row } from './troubles.ts'
 /** More rows than a person reads. The worst are among them. */
 const MOST_SHOWN = 200
 
-type Shown = keyof typeof words.accounts.filters
+type Shown = keyof typeof say.filters
 const SHOWN: Record<Shown, (row: Row) => boolean> = {
   all: () => true,
   trouble: ({ troubles }) => troubles.length > 0,
@@ -26,7 +27,6 @@ const isShown = (name: string | null): name is Shown => name !== null && Object.
 
 /** All accounts, the one with the most trouble first. An operator's frame knows all of them. */
 export function AccountList({ place, isAdding }: { place: Place; isAdding: boolean }) {
-  const w = words.accounts
   const { account, accounts, accountsChanged } = useFrame()
   useEffect(() => void accountsChanged(), [])
   const { value, problem, reload } = useResource<{ items: Figures[] }>('/account-troubles')
@@ -43,34 +43,34 @@ export function AccountList({ place, isAdding }: { place: Place; isAdding: boole
   }
   return (
     <>
-      <PageHead title={words.pages.accounts}>
+      <PageHead title={pages.accounts}>
         <ButtonLink kind="primary" icon="plus" href={linkAt('accounts', 'new')}>
-          {w.add}
+          {say.add}
         </ButtonLink>
       </PageHead>
       {problem && <Problem problem={problem} onRetry={reload} />}
       <p class="accounts-summary" role="status">
-        {rows && w.summary(rows.filter(SHOWN.trouble).length, rows.length)}
+        {rows && say.summary(rows.filter(SHOWN.trouble).length, rows.length)}
       </p>
       <search class="card filters">
-        <TextField label={w.search} value={place.query.get('q') ?? ''} onInput={(q) => filter(place, { q })} />
+        <TextField label={say.search} value={place.query.get('q') ?? ''} onInput={(q) => filter(place, { q })} />
         <Select
-          label={w.shown}
+          label={say.shown}
           value={shown}
-          options={Object.entries(w.filters).map(([value, text]) => ({ value, text }))}
+          options={Object.entries(say.filters).map(([value, text]) => ({ value, text }))}
           onChange={(show) => filter(place, { show: show === 'all' ? undefined : show })}
         />
       </search>
       {rows === undefined && problem === undefined && <Loading />}
       {rows && matching.length === 0 && (
         <div class="card">
-          <Empty icon="building-2" title={w.none}>
-            <ButtonLink href={linkWith(place, { q: undefined, show: undefined })}>{w.showAll}</ButtonLink>
+          <Empty icon="building-2" title={say.none}>
+            <ButtonLink href={linkWith(place, { q: undefined, show: undefined })}>{say.showAll}</ButtonLink>
           </Empty>
         </div>
       )}
       {matching.length > 0 && <AccountTable rows={matching.slice(0, MOST_SHOWN)} />}
-      {matching.length > MOST_SHOWN && <p class="list-end note">{w.most(MOST_SHOWN, matching.length)}</p>}
+      {matching.length > MOST_SHOWN && <p class="list-end note">{say.most(MOST_SHOWN, matching.length)}</p>}
       {isAdding && <AccountDialog onDone={added} onClose={() => location.replace(linkAt('accounts'))} />}
     </>
   )
@@ -83,11 +83,11 @@ function AccountTable({ rows }: { rows: Row[] }) {
   const { accountId: here } = useFrame().account
   return (
     <section class="card table-card">
-      <table class="long-table" aria-label={words.pages.accounts}>
+      <table class="long-table" aria-label={pages.accounts}>
         <thead>
           <tr>
-            <th scope="col">{words.accounts.account}</th>
-            <th scope="col">{words.accounts.needsLook}</th>
+            <th scope="col">{say.account}</th>
+            <th scope="col">{say.needsLook}</th>
           </tr>
         </thead>
         <tbody>
@@ -97,7 +97,7 @@ function AccountTable({ rows }: { rows: Row[] }) {
                 <a class="row-link" href={linkTo({ accountId: here, path: ['accounts', String(accountId)] })}>
                   {name}
                 </a>
-                {suspendedAt && <Pill tone="plain">{words.accounts.suspended}</Pill>}
+                {suspendedAt && <Pill tone="plain">{say.suspended}</Pill>}
                 <small>{[accountId, ...modules].join(' · ').toUpperCase()}</small>
               </td>
               <td>

@@ -8,7 +8,7 @@ import { Crumbs } from '../../kit/crumbs.tsx'
 import { Ago, Empty, Facts, Loading, Pill } from '../../kit/display.tsx'
 import { Meter } from '../../kit/meter.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-accounts.ts'
 import { AccountActions } from './account-actions.tsx'
 import { type Account, type Figures, QUOTA_NAMES, type Quotas } from './accounts-types.ts'
 import { TroubleList } from './trouble-list.tsx'
@@ -16,7 +16,6 @@ import { troublesOf } from './troubles.ts'
 
 /** One account: what needs a look, its quotas, and what an operator can do. `shownId`: it need not be the account of the frame. */
 export function AccountPage({ shownId }: { shownId: string }) {
-  const w = words.accounts
   const here = useFrame().account.accountId
   const path = `/accounts/${encodeURIComponent(shownId)}`
   const account = useResource<Account>(path)
@@ -32,8 +31,8 @@ export function AccountPage({ shownId }: { shownId: string }) {
   const { value } = account
   if (account.problem?.status === 404) {
     return (
-      <Empty icon="building-2" title={w.noSuch(shownId)} isPage>
-        <a href={all}>{w.showAll}</a>
+      <Empty icon="building-2" title={say.noSuch(shownId)} isPage>
+        <a href={all}>{say.showAll}</a>
       </Empty>
     )
   }
@@ -46,11 +45,11 @@ export function AccountPage({ shownId }: { shownId: string }) {
         <>
           <div class="title-row">
             <h1 class="account-name">{value.name}</h1>
-            {value.suspendedAt && <Pill tone="bad">{w.suspended}</Pill>}
+            {value.suspendedAt && <Pill tone="bad">{say.suspended}</Pill>}
           </div>
           <AccountActions account={value} quotas={quotas.value} onChanged={reload} />
           <div class="account-grid">
-            <Card title={w.needsLook}>
+            <Card title={say.needsLook}>
               {figures.value && (
                 <TroubleList
                   troubles={troublesOf(figures.value.items.find((each) => each.accountId === value.accountId))}
@@ -58,16 +57,16 @@ export function AccountPage({ shownId }: { shownId: string }) {
                 />
               )}
             </Card>
-            <Card title={w.account}>
+            <Card title={say.account}>
               <Facts
                 facts={[
-                  [w.modules, value.modules.join(', ').toUpperCase() || w.fine],
-                  [w.quarantine, w.hours(value.quarantineHours)],
-                  [w.filters.suspended, value.suspendedAt && <Ago at={value.suspendedAt} />],
+                  [say.modules, value.modules.join(', ').toUpperCase() || say.fine],
+                  [say.quarantine, say.hours(value.quarantineHours)],
+                  [say.filters.suspended, value.suspendedAt && <Ago at={value.suspendedAt} />],
                 ]}
               />
             </Card>
-            <Card title={w.quotas}>{quotas.value && <QuotaMeters quotas={quotas.value} />}</Card>
+            <Card title={say.quotas}>{quotas.value && <QuotaMeters quotas={quotas.value} />}</Card>
           </div>
         </>
       )}
@@ -86,9 +85,10 @@ function Card({ title, children }: { title: string; children: ComponentChildren 
 
 /** What is used of the quotas. Each node counts its exports for itself. */
 function QuotaMeters({ quotas }: { quotas: Quotas }) {
-  const { byDefault, quota: names } = words.accounts
   return QUOTA_NAMES.map((name) => {
     const { quota, isDefault, used } = quotas[name]
-    return used !== undefined && <Meter key={name} label={names[name] + (isDefault ? byDefault : '')} value={used} max={quota} />
+    return (
+      used !== undefined && <Meter key={name} label={say.quotaNames[name] + (isDefault ? say.byDefault : '')} value={used} max={quota} />
+    )
   })
 }

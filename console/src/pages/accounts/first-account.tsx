@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Button } from '../../kit/controls.tsx'
-import { words } from '../../words/words.ts'
+import * as accountWords from '../../words/en-accounts.ts'
 import { AccountDialog } from './account-dialog.tsx'
 
 /** What an operator sees when Herald has no account: there is nothing else to see. */
@@ -8,9 +8,9 @@ export function FirstAccount({ onCreated }: { onCreated: () => Promise<void> }) 
   const [isOpen, setOpen] = useState(false)
   return (
     <>
-      <p>{words.accounts.firstHint}</p>
+      <p>{accountWords.firstHint}</p>
       <Button kind="primary" icon="plus" onClick={() => setOpen(true)}>
-        {words.accounts.add}
+        {accountWords.add}
       </Button>
       {isOpen && <AccountDialog onDone={onCreated} onClose={() => setOpen(false)} />}
     </>

@@ -2,7 +2,8 @@ import { useState } from 'preact/hooks'
 import { ask } from '../../app/api.ts'
 import { TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-accounts.ts'
+import { number } from '../../words/numbers.ts'
 import { QUOTA_NAMES, type QuotaName, type Quotas } from './accounts-types.ts'
 import { asNumber } from './as-number.ts'
 
@@ -10,7 +11,6 @@ type Props = { accountId: number; quotas: Quotas; onDone: () => void; onClose: (
 
 /** Changes the quotas of an account. */
 export function QuotasDialog({ accountId, quotas, onDone, onClose }: Props) {
-  const w = words.accounts
   const [texts, setTexts] = useState(() => textsOf(quotas))
   const isNoNumber = (name: QuotaName) => texts[name].trim() !== '' && asNumber(texts[name]) === undefined
   const submit = async () => {
@@ -20,18 +20,18 @@ export function QuotasDialog({ accountId, quotas, onDone, onClose }: Props) {
     onDone()
   }
   return (
-    <FormDialog title={w.changeQuotas} action={w.save} run={submit} onClose={onClose}>
+    <FormDialog title={say.changeQuotas} action={say.save} run={submit} onClose={onClose}>
       {(wrongAt) => (
         <>
-          <p class="hint">{w.quotaHint}</p>
+          <p class="hint">{say.quotaHint}</p>
           {QUOTA_NAMES.map((name) => (
             <TextField
               key={name}
-              label={w.quota[name]}
+              label={say.quotaNames[name]}
               value={texts[name]}
               onInput={(text) => setTexts({ ...texts, [name]: text })}
-              placeholder={words.number(quotas[name].quota)}
-              problem={isNoNumber(name) ? w.notNumber : wrongAt(`/${name}`)}
+              placeholder={number.format(quotas[name].quota)}
+              problem={isNoNumber(name) ? say.notNumber : wrongAt(`/${name}`)}
             />
           ))}
         </>
@@ -42,6 +42,6 @@ export function QuotasDialog({ accountId, quotas, onDone, onClose }: Props) {
 
 /** A default is an empty field, so that saving does not set it for the account. */
 function textsOf(quotas: Quotas): Record<QuotaName, string> {
-  const texts = QUOTA_NAMES.map((name) => [name, quotas[name].isDefault ? '' : words.number(quotas[name].quota)])
+  const texts = QUOTA_NAMES.map((name) => [name, quotas[name].isDefault ? '' : number.format(quotas[name].quota)])
   return Object.fromEntries(texts) as Record<QuotaName, string>
 }

@@ -1,11 +1,11 @@
 import { linkTo } from '../../app/place.ts'
 import { Icon } from '../../kit/icon.tsx'
-import { words } from '../../words/words.ts'
+import * as accountWords from '../../words/en-accounts.ts'
 import type { Trouble } from './troubles.ts'
 
 /** What needs a look in an account, with links to the pages that show it. */
 export function TroubleList({ troubles, of }: { troubles: Trouble[]; of: number }) {
-  if (troubles.length === 0) return <span class="soft">{words.accounts.fine}</span>
+  if (troubles.length === 0) return <span class="soft">{accountWords.fine}</span>
   return (
     <ul class="trouble-list">
       {troubles.map(({ tone, text, page, query = {} }) => (

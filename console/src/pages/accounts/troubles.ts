@@ -1,6 +1,6 @@
 import type { Tone } from '../../kit/tone.ts'
+import * as say from '../../words/en-accounts.ts'
 import { shortDuration } from '../../words/numbers.ts'
-import { words } from '../../words/words.ts'
 import type { Account, Figures } from './accounts-types.ts'
 
 /** Something in an account that needs a look. `page`: where. */
@@ -18,20 +18,19 @@ const MUCH_USED = 0.8
 export function troublesOf(figures: Figures | undefined): Trouble[] {
   if (figures === undefined) return []
   const { oldestDueMs, failingEndpoints, accepted, failed, quotaUsed } = figures
-  const { troubles } = words.accounts
   // A message may fail long after it was accepted.
   const share = failed / Math.max(accepted, failed, 1)
   const all: (Trouble | false)[] = [
-    (oldestDueMs ?? 0) > LATE_MS && { tone: 'bad', text: troubles.late(shortDuration(oldestDueMs ?? 0)), page: 'health' },
-    failingEndpoints > 0 && { tone: 'bad', text: troubles.endpoints(failingEndpoints), page: 'webhooks' },
+    (oldestDueMs ?? 0) > LATE_MS && { tone: 'bad', text: say.lateSince(shortDuration(oldestDueMs ?? 0)), page: 'health' },
+    failingEndpoints > 0 && { tone: 'bad', text: say.failingEndpoints(failingEndpoints), page: 'webhooks' },
     failed >= FEW_FAILED &&
       share >= MANY_FAILED && {
         tone: share >= MOST_FAILED ? 'bad' : 'warn',
-        text: troubles.failed(failed, Math.max(accepted, failed)),
+        text: say.failedOf(failed, Math.max(accepted, failed)),
         page: 'messages',
         query: { status: 'FAILED,EXPIRED' },
       },
-    quotaUsed >= MUCH_USED && { tone: quotaUsed >= 1 ? 'bad' : 'warn', text: troubles.quota(quotaUsed), page: undefined },
+    quotaUsed >= MUCH_USED && { tone: quotaUsed >= 1 ? 'bad' : 'warn', text: say.quotaUsed(quotaUsed), page: undefined },
   ]
   // `bad` is before `warn`.
   return all.filter((each) => each !== false).sort((a, b) => a.tone.localeCompare(b.tone))

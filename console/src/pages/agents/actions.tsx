@@ -8,11 +8,9 @@ import { Button, TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import { useKeptFocus } from '../../kit/kept-focus.ts'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-agents.ts'
 import { type Own, ownPathOf, pathOf } from './agent.tsx'
 import { EndAgent } from './end-agent.tsx'
-
-const say = words.agents
 
 type Open = 'rename' | 'deactivate' | 'unassign'
 /** `own`: undefined if the agent is not assigned to the account, or not read yet. */
@@ -42,7 +40,7 @@ export function AgentActions({ agentId, own, isAssigned, onChanged }: Props) {
       isBusy={isBusy || (isAssigned && own === undefined)}
       onClick={isOn ? () => setOpen(ending) : onBegin}
     >
-      {say[isOn ? ending : beginning]}
+      {say.actions[isOn ? ending : beginning]}
     </Button>
   )
   return (

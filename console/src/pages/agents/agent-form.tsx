@@ -2,10 +2,8 @@ import { useState } from 'preact/hooks'
 import { post } from '../../app/api.ts'
 import { Select, TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-agents.ts'
 import { BILLING_TYPES } from './agent.tsx'
-
-const say = words.agents
 
 type Props = { onDone: (agentId: string) => void; onClose: () => void }
 

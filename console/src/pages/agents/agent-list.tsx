@@ -7,11 +7,10 @@ import { Button, ButtonLink, Choice, Select } from '../../kit/controls.tsx'
 import { Empty, PageHead } from '../../kit/display.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-agents.ts'
 import { type AgentRecord, activeIn, carrierOf, Health, pathOf } from './agent.tsx'
 import { AgentForm } from './agent-form.tsx'
-
-const say = words.agents
 
 /** The agents of the account. Operators can also see those of all accounts. */
 export function AgentList({ place }: { place: Place }) {
@@ -21,7 +20,7 @@ export function AgentList({ place }: { place: Place }) {
   const created = (agentId: string) => go({ accountId: account.accountId, path: ['agents', agentId] })
   return (
     <>
-      <PageHead title={words.pages.agents} note={say.note}>
+      <PageHead title={pages.agents} note={say.note}>
         <AsCurl path="agents" isAdmin={isAll} />
         {isOperator && (
           <ButtonLink kind="primary" icon="plus" href={linkWith(place, { new: 'true' })}>
@@ -83,14 +82,14 @@ function Agents({ place, isAll }: { place: Place; isAll: boolean }) {
     <>
       {problem && !isAll && <Problem problem={problem} onRetry={reload} />}
       <LongTable<Agent | AgentRecord>
-        label={words.pages.agents}
+        label={pages.agents}
         path={isAll ? '/agents' : own}
         columns={[
           { title: say.agent },
           { title: say.here },
           { title: say.billingType },
           { title: say.carrier, isWide: true },
-          ...(isAll ? [{ title: words.pages.accounts, isNumber: true }] : []),
+          ...(isAll ? [{ title: pages.accounts, isNumber: true }] : []),
         ]}
         keyOf={({ agentId }) => agentId}
         cells={(agent) => (

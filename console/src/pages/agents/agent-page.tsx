@@ -6,11 +6,10 @@ import { useFrame } from '../../app/session.tsx'
 import { Crumbs } from '../../kit/crumbs.tsx'
 import { Facts, Loading } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-agents.ts'
 import { AgentActions } from './actions.tsx'
 import { type AgentRecord, activeIn, carrierOf, Health, type Own, pathOf, recordPathOf } from './agent.tsx'
 
-const say = words.agents
 /** What Herald reads for the agent counts the queue, so it is not read every second. */
 const PACE = { everyMs: 5_000, restMs: 15_000 }
 

@@ -1,7 +1,7 @@
 import type { Agent } from '../../app/agents.ts'
 import type { useCarriers } from '../../app/carriers.ts'
 import { Pill } from '../../kit/display.tsx'
-import { words } from '../../words/words.ts'
+import * as agentWords from '../../words/en-agents.ts'
 
 /** What depends on an agent in an account. */
 export type Use = { messages: number; campaigns: number; autoReplies: number; optOuts: number }
@@ -34,6 +34,6 @@ export const carrierOf = (carriers: ReturnType<typeof useCarriers>['carriers'], 
 
 /** Whether an account can send with an agent, in a word and a colour. `active`: undefined if the agent is not assigned to it. */
 export function Health({ active }: { active: boolean | undefined }) {
-  if (active === undefined) return <Pill tone="plain">{words.agents.notAssigned}</Pill>
-  return active ? <Pill tone="good">{words.agents.active}</Pill> : <Pill tone="warn">{words.agents.inactive}</Pill>
+  if (active === undefined) return <Pill tone="plain">{agentWords.notAssigned}</Pill>
+  return active ? <Pill tone="good">{agentWords.active}</Pill> : <Pill tone="warn">{agentWords.inactive}</Pill>
 }

@@ -4,10 +4,8 @@ import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-agents.ts'
 import { ownPathOf, pathOf, type Use } from './agent.tsx'
-
-const say = words.agents.sure
 
 /** `known`: what the page has read, perhaps some seconds ago. */
 type Props = { how: 'deactivate' | 'unassign'; agent: Agent; known: Use; onDone: () => void; onClose: () => void }
@@ -26,8 +24,8 @@ export function EndAgent({ how, agent, known, onDone, onClose }: Props) {
       : ask(ownPathOf(accountId, agentId), { method: 'PATCH', body: { active: false } })
   return (
     <Sure
-      title={`${words.agents[how]}: ${nameOf(agent)}`}
-      action={words.agents[how]}
+      title={`${say.actions[how]}: ${nameOf(agent)}`}
+      action={say.actions[how]}
       run={run}
       onDone={onDone}
       onClose={onClose}
@@ -35,22 +33,22 @@ export function EndAgent({ how, agent, known, onDone, onClose }: Props) {
     >
       {problem && <Problem problem={problem} onRetry={reload} />}
       <ul class="agent-effects">
-        <li>{say.requests}</li>
+        <li>{say.requestsFail}</li>
         {fails ? (
           <>
             <li>
-              <b>{say.messages(use.messages)}</b>
+              <b>{say.messagesFail(use.messages)}</b>
             </li>
             <li>
-              <b>{say.campaigns(use.campaigns)}</b>
+              <b>{say.campaignsFail(use.campaigns)}</b>
             </li>
           </>
         ) : (
           <li>{say.nothingFails}</li>
         )}
-        <li>{say.autoReplies(use.autoReplies, isEnd)}</li>
-        {isEnd && <li>{say.optOuts(use.optOuts)}</li>}
-        {!isEnd && <li>{role === 'operator' ? say.again : words.agents.onlyOperator}</li>}
+        <li>{say.repliesEnd(use.autoReplies, isEnd)}</li>
+        {isEnd && <li>{say.optOutsStay(use.optOuts)}</li>}
+        {!isEnd && <li>{role === 'operator' ? say.failedStay : say.onlyOperator}</li>}
       </ul>
     </Sure>
   )

@@ -6,14 +6,13 @@ import { ButtonLink } from '../../kit/controls.tsx'
 import { Ago, Empty, PageHead, Pill } from '../../kit/display.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
 import { isOfAccount, WhichAccounts } from '../../kit/which-accounts.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-audit.ts'
 import { nameOfAccount } from '../people/person.ts'
 import { type Entry, filtersOf, queryOf } from './entry.ts'
 import { EntryDialog } from './entry-dialog.tsx'
 import { AuditFilters } from './filters.tsx'
 import './audit.css'
-
-const say = words.audit
 
 /** Who changed what. Operators see the whole log, or that of the account if the address says so; admins that of the account. */
 export function AuditPage({ place }: { place: Place }) {
@@ -23,7 +22,7 @@ export function AuditPage({ place }: { place: Place }) {
   const base = isOfAccount(account, place) ? `/accounts/${account.accountId}/audit` : '/audit'
   return (
     <>
-      <PageHead title={words.pages.audit}>
+      <PageHead title={pages.audit}>
         <ButtonLink icon="file-text" href={urlOf(`${base}/export${queryOf(filters)}`)} download>
           {say.download}
         </ButtonLink>
@@ -31,7 +30,7 @@ export function AuditPage({ place }: { place: Place }) {
       <WhichAccounts place={place} label={say.which} all={say.all} />
       <AuditFilters place={place} filters={filters} />
       <LongTable<Entry>
-        label={words.pages.audit}
+        label={pages.audit}
         path={`${base}${queryOf(filters)}`}
         columns={[
           { title: say.facts.action },

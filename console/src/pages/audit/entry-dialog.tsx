@@ -3,12 +3,10 @@ import { useFrame } from '../../app/session.tsx'
 import { Copy } from '../../kit/controls.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { Fact } from '../../kit/display.tsx'
+import * as say from '../../words/en-audit.ts'
 import { exactTimeOf } from '../../words/numbers.ts'
-import { words } from '../../words/words.ts'
 import { nameOfAccount } from '../people/person.ts'
 import { changesOf, type Entry, type FieldChange, noFilters } from './entry.ts'
-
-const say = words.audit
 
 type Props = { entry: Entry; place: Place; onClose: () => void }
 

@@ -2,10 +2,9 @@ import { useEffect, useState } from 'preact/hooks'
 import { filter, type Place } from '../../app/place.ts'
 import { Button, TextField } from '../../kit/controls.tsx'
 import { TimeField } from '../../kit/time-field.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-audit.ts'
+import * as paletteWords from '../../words/en-palette.ts'
 import { type Filters, noFilters, operationOf } from './entry.ts'
-
-const say = words.audit
 
 /** The filters of the log, which is searched for exactly these texts. */
 export function AuditFilters({ place, filters }: { place: Place; filters: Filters }) {
@@ -18,7 +17,7 @@ export function AuditFilters({ place, filters }: { place: Place; filters: Filter
     filter(place, { actor: given.actor.trim(), action: operationOf(given.action), subject: given.subject.trim() })
   }
   return (
-    <search class="filters card" aria-label={words.palette.label}>
+    <search class="filters card" aria-label={paletteWords.label}>
       <form class="audit-filters" onSubmit={find}>
         {(['actor', 'action', 'subject'] as const).map((name) => (
           <TextField
@@ -30,11 +29,11 @@ export function AuditFilters({ place, filters }: { place: Place; filters: Filter
           />
         ))}
         <Button icon="search" type="submit">
-          {words.palette.label}
+          {paletteWords.label}
         </Button>
       </form>
       {(['from', 'to'] as const).map((name) => (
-        <TimeField label={say[name]} value={filters[name]} onChange={(time) => filter(place, { [name]: time })} />
+        <TimeField label={say.times[name]} value={filters[name]} onChange={(time) => filter(place, { [name]: time })} />
       ))}
       {Object.keys(filters).length > 0 && (
         <Button icon="x" kind="quiet" onClick={() => filter(place, noFilters)}>

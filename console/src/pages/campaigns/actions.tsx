@@ -6,10 +6,8 @@ import { useFrame } from '../../app/session.tsx'
 import { Button } from '../../kit/controls.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-campaign.ts'
 import { type Campaign, pathOfCampaign } from './campaign.ts'
-
-const say = words.campaigns.actions
 
 type Move = 'pause' | 'resume' | 'cancel'
 /** What the move would affect now. */
@@ -50,7 +48,7 @@ export function CampaignActions({ campaign, onChanged }: { campaign: Campaign; o
     <div class="camp-actions">
       {actions.map((action) => (
         <Button icon={ICONS[action]} kind={action === 'cancel' ? 'danger' : 'plain'} isBusy={isBusy} onClick={() => void prepare(action)}>
-          {say.texts[action]}
+          {say.actionTexts[action]}
         </Button>
       ))}
       {problem && <Problem problem={problem} />}
@@ -66,8 +64,8 @@ function MoveDialog({ action, plan: { waiting, waitingSms, notCreated }, path, o
   const { withPassword } = useFrame()
   const run = () => withPassword(() => post(`${path}/${action}`))
   return (
-    <Sure title={say.titles[action]} action={say.titles[action]} run={run} closing={say.keep} onDone={onDone} onClose={onClose}>
-      <p>{say.bodies[action](say.affected(waiting, waitingSms, notCreated))}</p>
+    <Sure title={say.actionTitles[action]} action={say.actionTitles[action]} run={run} closing={say.keep} onDone={onDone} onClose={onClose}>
+      <p>{say.actionBodies[action](say.affected(waiting, waitingSms, notCreated))}</p>
     </Sure>
   )
 }
@@ -83,7 +81,7 @@ function RetryDialog({ plan, path, onClose }: { plan: RetryPlan; path: string; o
     go({ accountId, path: ['campaigns', campaignId] })
   }
   return (
-    <Sure title={say.titles.retry} action={say.titles.retry} run={retry} closing={say.keep} onDone={onClose} onClose={onClose}>
+    <Sure title={say.actionTitles.retry} action={say.actionTitles.retry} run={retry} closing={say.keep} onDone={onClose} onClose={onClose}>
       <p>{say.retryBody(failed || messages, isMore)}</p>
     </Sure>
   )

@@ -1,4 +1,5 @@
-import { words } from '../../words/words.ts'
+import * as messageWords from '../../words/en-messages.ts'
+import { number } from '../../words/numbers.ts'
 import type { Campaign } from './campaign.ts'
 
 const PARTS = [
@@ -13,7 +14,7 @@ const PARTS = [
 export function ProgressBar({ campaign: { counts, recipients }, label }: { campaign: Campaign; label: string }) {
   const parts = PARTS.map(([status, tone]) => {
     const value = counts[status]
-    return { tone, value, text: `${words.number(value)} ${words.messages.statuses[status]}` }
+    return { tone, value, text: `${number.format(value)} ${messageWords.statuses[status]}` }
   }).filter(({ value }) => value > 0)
   return (
     <span class="camp-bar" role="img" aria-label={`${label}: ${parts.map(({ text }) => text).join(', ')}`}>

@@ -1,13 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useCarriers } from '../../app/carriers.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-campaign.ts'
+import * as campaignWords from '../../words/en-campaigns.ts'
+import { number, share, shortDuration } from '../../words/numbers.ts'
 import type { Summary } from '../overview/report.ts'
 import { ProgressBar } from './bar.tsx'
 import { type Campaign, handedOver, rateOf, type Sample, waiting, withSample } from './campaign.ts'
-
-const say = words.campaigns.live
-const { progress } = words.campaigns.columns
 
 type Props = { campaign: Campaign; summary: Summary | undefined }
 
@@ -17,21 +16,21 @@ export function Figures({ campaign, summary }: Props) {
   const left = waiting(campaign)
   const isGrowing = useGrowing(campaign)
   const done = handedOver(campaign)
-  const share = (value: number) => words.share(value / Math.max(1, recipients))
+  const ofAll = (value: number) => share(value / Math.max(1, recipients))
   const bySms = summary?.smsFallback.sent ?? 0
   return (
-    <section class="card camp-figures" aria-label={progress}>
-      <ProgressBar campaign={campaign} label={progress} />
+    <section class="card camp-figures" aria-label={campaignWords.progress}>
+      <ProgressBar campaign={campaign} label={campaignWords.progress} />
       <dl>
-        <Figure name={say.handedOver} note={share(done)}>
-          {words.number(done)}
+        <Figure name={say.handedOver} note={ofAll(done)}>
+          {number.format(done)}
         </Figure>
         <Figure name={say.left} note={isGrowing && say.growing}>
-          {words.number(left)}
+          {number.format(left)}
         </Figure>
         <Pace campaign={campaign} left={isGrowing ? 0 : left} />
-        <Figure name={say.steps.failed} note={`${share(counts.FAILED)}${bySms > 0 ? `, ${say.bySms(bySms)}` : ''}`}>
-          {words.number(counts.FAILED)}
+        <Figure name={say.steps.failed} note={`${ofAll(counts.FAILED)}${bySms > 0 ? `, ${say.bySms(bySms)}` : ''}`}>
+          {number.format(counts.FAILED)}
         </Figure>
       </dl>
     </section>
@@ -67,7 +66,7 @@ function Pace({ campaign, left }: { campaign: Campaign; left: number }) {
     setSamples((last) => (status === 'RUNNING' ? withSample(last, sample) : []))
   }, [campaign, status])
   const limit = useLimit(campaign.agentId)
-  if (completedAt !== undefined) return <Figure name={say.took}>{say.duration(Date.parse(completedAt) - Date.parse(startedAt))}</Figure>
+  if (completedAt !== undefined) return <Figure name={say.took}>{shortDuration(Date.parse(completedAt) - Date.parse(startedAt))}</Figure>
   if (status !== 'RUNNING') return null
   const perSecond = rateOf(samples)
   if (perSecond === undefined) return <Figure name={say.rate} note={say.measuring} />

@@ -7,24 +7,25 @@ import { Ago, Empty, PageHead, Pill } from '../../kit/display.tsx'
 import { Filters } from '../../kit/filters.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
 import { TimeField } from '../../kit/time-field.tsx'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-campaigns.ts'
+import * as kitWords from '../../words/en-kit.ts'
 import { nothingFound } from '../../words/en-kit.ts'
-import { words } from '../../words/words.ts'
+import * as messageWords from '../../words/en-messages.ts'
+import { number } from '../../words/numbers.ts'
 import { ProgressBar } from './bar.tsx'
 import { type Campaign, handedOver } from './campaign.ts'
 import { STATUS_LOOKS } from './status.ts'
 
-const say = words.campaigns
-const { columns } = say
-
 const COLUMNS = [
-  { title: columns.name },
-  { title: columns.status },
-  { title: columns.progress, isWide: true },
-  { title: columns.failed, isNumber: true, isWide: true },
-  { title: columns.created, isWide: true },
+  { title: say.campaign },
+  { title: say.status },
+  { title: say.progress, isWide: true },
+  { title: say.failed, isNumber: true, isWide: true },
+  { title: say.created, isWide: true },
 ]
 
-const FILTERS = [{ name: 'status', label: columns.status, any: words.messages.filters.anyStatus, texts: say.statuses }]
+const FILTERS = [{ name: 'status', label: say.status, any: messageWords.filters.anyStatus, texts: say.statuses }]
 
 const FRESH = { restMs: 10_000, isAbout: (event: LiveEvent) => event.name === 'campaign' }
 
@@ -43,17 +44,21 @@ export function CampaignList({ place }: { place: Place }) {
   )
   return (
     <>
-      <PageHead title={words.pages.campaigns}>
+      <PageHead title={pages.campaigns}>
         <AsCurl path={path} />
         {add}
       </PageHead>
       <Filters place={place} filters={FILTERS}>
         {(['createdFrom', 'createdTo'] as const).map((name) => (
-          <TimeField label={say[name]} value={place.query.get(name) ?? ''} onChange={(time) => filter(place, { [name]: time })} />
+          <TimeField
+            label={say.createdBetween[name]}
+            value={place.query.get(name) ?? ''}
+            onChange={(time) => filter(place, { [name]: time })}
+          />
         ))}
       </Filters>
       <LongTable<Campaign>
-        label={words.pages.campaigns}
+        label={pages.campaigns}
         path={`/accounts/${accountId}/${path}`}
         columns={COLUMNS}
         keyOf={({ campaignId }) => campaignId}
@@ -73,7 +78,7 @@ export function CampaignList({ place }: { place: Place }) {
 function Cells({ campaign }: { campaign: Campaign }) {
   const { accountId } = useFrame().account
   const { campaignId, name, status, segmentIds, counts, recipients, createdAt, scheduledAt } = campaign
-  const progress = words.kit.ofLimit(handedOver(campaign), recipients)
+  const progress = kitWords.ofLimit(handedOver(campaign), recipients)
   return (
     <>
       <td>
@@ -95,7 +100,7 @@ function Cells({ campaign }: { campaign: Campaign }) {
         <ProgressBar campaign={campaign} label={name} />
         <small>{progress}</small>
       </td>
-      <td class="is-wide num">{words.number(counts.FAILED)}</td>
+      <td class="is-wide num">{number.format(counts.FAILED)}</td>
       <td class="is-wide when">
         <Ago at={createdAt} />
       </td>

@@ -9,9 +9,12 @@ import { Crumbs } from '../../kit/crumbs.tsx'
 import { Ago, Facts, PageHead, Pill } from '../../kit/display.tsx'
 import { Reading } from '../../kit/reading.tsx'
 import type { Content } from '../../phone/content.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-campaign.ts'
+import * as campaignWords from '../../words/en-campaigns.ts'
 import { stage } from '../../words/en-phones.ts'
+import * as wizardWords from '../../words/en-wizard.ts'
 import { momentOf } from '../../words/numbers.ts'
-import { words } from '../../words/words.ts'
 import { CampaignActions } from './actions.tsx'
 import { type Campaign, handedOver, isOver, pathOfCampaign } from './campaign.ts'
 import { ContentPhone } from './content-phone.tsx'
@@ -20,8 +23,6 @@ import { Minutes } from './minutes.tsx'
 import { type CampaignSummary, type Failures, HowFar, WhyFailed } from './results.tsx'
 import { STATUS_LOOKS } from './status.ts'
 import { AudienceFacts, useAudience } from './wizard/audience.tsx'
-
-const say = words.campaigns.live
 
 /** The stream sends a running campaign once a second, if it has changed. */
 const EVERY_MS = 900
@@ -41,7 +42,7 @@ export function CampaignPage({ campaignId }: { campaignId: string; place: Place 
   return (
     <>
       <Crumbs page="campaigns" id={campaignId} />
-      {value === undefined && <PageHead title={words.pages.campaigns} />}
+      {value === undefined && <PageHead title={pages.campaigns} />}
       <Reading {...campaign} />
       {value && (
         <>
@@ -56,7 +57,7 @@ export function CampaignPage({ campaignId }: { campaignId: string; place: Place 
 function Head({ campaign, onChanged }: { campaign: Campaign; onChanged: () => void }) {
   const { account } = useFrame()
   const { campaignId, name, status, recipients } = campaign
-  const inWords = words.campaigns.statuses[status]
+  const inWords = campaignWords.statuses[status]
   return (
     <>
       <div class="title-row">
@@ -84,7 +85,7 @@ function Notes({ campaign }: { campaign: Campaign }) {
       <span>
         {startedAt && !endedAt && say.started} <Ago at={endedAt ?? startedAt ?? scheduledAt} />
       </span>
-      {segmentIds.length > 0 && <span>{words.campaigns.groups(segmentIds)}</span>}
+      {segmentIds.length > 0 && <span>{campaignWords.groups(segmentIds)}</span>}
       {retryOf && (
         <span>
           <a href={linkTo({ accountId, path: ['campaigns', retryOf] })}>{say.retryOf}</a>
@@ -92,7 +93,7 @@ function Notes({ campaign }: { campaign: Campaign }) {
       )}
       {status !== 'SCHEDULED' && (
         <span>
-          <a href={linkTo({ accountId, path: ['messages'], query: { campaignId } })}>{words.campaigns.recipients(recipients)}</a>
+          <a href={linkTo({ accountId, path: ['messages'], query: { campaignId } })}>{campaignWords.recipients(recipients)}</a>
         </span>
       )}
       {clientReferenceId && (
@@ -133,14 +134,13 @@ function Results({ campaign }: { campaign: Campaign }) {
 /** What a campaign will do that has not started. */
 function Plan({ campaign: { agentId, segmentIds, scheduledAt, expiresAt } }: { campaign: Campaign }) {
   const counted = useAudience({ agentId, groups: segmentIds })
-  const { start, expires, after48Hours } = words.campaigns.wizard
   return (
     <section class="card camp-plan">
-      <h2>{words.campaigns.statuses.SCHEDULED}</h2>
+      <h2>{campaignWords.statuses.SCHEDULED}</h2>
       <Facts
         facts={[
-          [start, momentOf(scheduledAt)],
-          [expires, expiresAt === undefined ? after48Hours : momentOf(expiresAt)],
+          [wizardWords.start, momentOf(scheduledAt)],
+          [wizardWords.expires, expiresAt === undefined ? wizardWords.after48Hours : momentOf(expiresAt)],
         ]}
       />
       <AudienceFacts counted={counted} />
@@ -160,7 +160,7 @@ function Preview({ campaign: { campaignId, agentId } }: { campaign: Campaign }) 
       {value && <ContentPhone content={value.content} agentId={agentId} />}
       {value?.sms && (
         <p class="camp-sms">
-          <b>{words.campaigns.wizard.steps.sms}</b> <bdi class="soft">{value.sms.sender}</bdi>
+          <b>{wizardWords.steps.sms}</b> <bdi class="soft">{value.sms.sender}</bdi>
           <br />
           {value.sms.text}
         </p>

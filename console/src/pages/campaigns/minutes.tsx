@@ -1,11 +1,10 @@
 import { useFresh } from '../../app/fresh.ts'
 import { useResource } from '../../app/resource.ts'
 import { Lines } from '../../kit/charts.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-campaign.ts'
 import { Part } from '../overview/part.tsx'
 import { type Campaign, pathOfCampaign } from './campaign.ts'
 
-const say = words.campaigns.live
 const MINUTE_MS = 60_000
 /** The API counts an hour. A little less, so that the minutes of the last receipts are in it. */
 const SHOWN_MS = 55 * MINUTE_MS

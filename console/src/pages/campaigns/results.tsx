@@ -2,11 +2,12 @@ import { linkTo } from '../../app/place.ts'
 import type { Resource } from '../../app/resource.ts'
 import { Funnel } from '../../kit/charts.tsx'
 import { sentence, shortOf } from '../../timeline/outcome.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-campaign.ts'
+import * as overviewWords from '../../words/en-overview.ts'
+import * as timelineWords from '../../words/en-timeline.ts'
+import { number } from '../../words/numbers.ts'
 import { Part } from '../overview/part.tsx'
 import type { Summary } from '../overview/report.ts'
-
-const say = words.campaigns.live
 
 export type CampaignSummary = Summary & { clicked: number; replied: number }
 export type Failures = { items: { reason: string; messages: number; bySms: number; smsWaiting: number }[]; isMore: boolean }
@@ -43,7 +44,7 @@ export function WhyFailed({ accountId, campaignId, failures }: FailuresProps) {
     <Part title={say.why} resource={failures}>
       {({ items, isMore }) => (
         <>
-          {items.length === 0 && <p class="soft">{words.overview.noFailures}</p>}
+          {items.length === 0 && <p class="soft">{overviewWords.noFailures}</p>}
           {items.length > 0 && (
             <table class="camp-why" aria-label={say.why}>
               <thead>
@@ -62,9 +63,9 @@ export function WhyFailed({ accountId, campaignId, failures }: FailuresProps) {
                       <a href={linkTo({ accountId, path: ['messages'], query: { campaignId, status: 'FAILED' } })}>
                         <code>{reason}</code>
                       </a>{' '}
-                      <span class="soft">{sentence(shortOf(words.timeline.failures, reason))}</span>
+                      <span class="soft">{sentence(shortOf(timelineWords.failures, reason))}</span>
                     </td>
-                    <td class="num">{words.number(messages)}</td>
+                    <td class="num">{number.format(messages)}</td>
                     <td class="soft">
                       {bySms > 0 ? say.bySms(bySms) : say.noSms}
                       {smsWaiting > 0 && `, ${say.smsWaiting(smsWaiting)}`}
@@ -74,7 +75,7 @@ export function WhyFailed({ accountId, campaignId, failures }: FailuresProps) {
               </tbody>
             </table>
           )}
-          {isMore && <p class="hint">{words.overview.ofLast(items.reduce((sum, { messages }) => sum + messages, 0))}</p>}
+          {isMore && <p class="hint">{overviewWords.ofLast(items.reduce((sum, { messages }) => sum + messages, 0))}</p>}
         </>
       )}
     </Part>

@@ -2,11 +2,9 @@ import { useState } from 'preact/hooks'
 import { ApiProblem, post } from '../../app/api.ts'
 import { useFrame } from '../../app/session.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-groups.ts'
 import { TextArea } from '../templates/inputs.tsx'
 import { pathOf, type Segment } from './segments.ts'
-
-const say = words.groups
 
 const SHOWN_REASONS = 5
 

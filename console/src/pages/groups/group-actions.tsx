@@ -5,12 +5,10 @@ import { useFrame } from '../../app/session.tsx'
 import { AsCurl } from '../../kit/as-curl.tsx'
 import { Button } from '../../kit/controls.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-groups.ts'
 import { ImportLink } from './links.tsx'
 import { NameGroup } from './name-group.tsx'
 import { pathOf, type Segment } from './segments.ts'
-
-const say = words.groups
 
 type Props = { group: Segment; onChanged: () => void }
 
@@ -29,7 +27,7 @@ export function GroupActions({ group, onChanged }: Props) {
             {say.rename}
           </Button>
           <Button icon="trash-2" kind="danger" onClick={() => setOpen('delete')}>
-            {say.delete}
+            {say.deleteGroup}
           </Button>
           <ImportLink into={segmentId} />
         </>
@@ -39,7 +37,7 @@ export function GroupActions({ group, onChanged }: Props) {
       {open === 'delete' && (
         <Sure
           title={say.deleteTitle(say.nameOf(group))}
-          action={say.delete}
+          action={say.deleteGroup}
           {...(members > 0 && { typed: String(members) })}
           run={() => ask(pathOf(accountId, segmentId), { method: 'DELETE' })}
           onDone={() => go({ accountId, path: ['groups'] })}

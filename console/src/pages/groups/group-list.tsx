@@ -8,13 +8,15 @@ import { Button, TextField } from '../../kit/controls.tsx'
 import { Ago, Empty, PageHead } from '../../kit/display.tsx'
 import { TableCard, useNear } from '../../kit/long-table.tsx'
 import { Reading } from '../../kit/reading.tsx'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-groups.ts'
 import { nothingFound } from '../../words/en-kit.ts'
-import { words } from '../../words/words.ts'
+import * as messageWords from '../../words/en-messages.ts'
+import { number } from '../../words/numbers.ts'
 import { ImportLink } from './links.tsx'
 import { NameGroup } from './name-group.tsx'
 import type { Segment } from './segments.ts'
 
-const say = words.groups
 const REST_MS = 15_000
 
 /** All groups of the account, with their sizes. */
@@ -26,7 +28,7 @@ export function GroupList({ place }: { place: Place }) {
   const search = place.query.get('search') ?? ''
   return (
     <>
-      <PageHead title={words.pages.groups} note={groups && say.total(groups)}>
+      <PageHead title={pages.groups} note={groups && say.total(groups)}>
         <AsCurl path="segments?limit=200" />
         {role !== 'viewer' && (
           <>
@@ -58,14 +60,9 @@ export function GroupList({ place }: { place: Place }) {
 
 function Search({ place, search }: { place: Place; search: string }) {
   return (
-    <search class="filters card" aria-label={words.messages.filters.label}>
+    <search class="filters card" aria-label={messageWords.filters.label}>
       <div class="filters-search">
-        <TextField
-          label={words.messages.filters.search}
-          value={search}
-          onInput={(search) => filter(place, { search })}
-          autocomplete="off"
-        />
+        <TextField label={messageWords.filters.search} value={search} onInput={(search) => filter(place, { search })} autocomplete="off" />
       </div>
     </search>
   )
@@ -97,7 +94,7 @@ function Table({ groups, place: { accountId } }: { groups: Segment[]; place: Pla
     )
   }
   return (
-    <TableCard label={words.pages.groups} columns={COLUMNS}>
+    <TableCard label={pages.groups} columns={COLUMNS}>
       <tbody>
         {groups.slice(0, rows).map((group) => (
           <Row key={group.segmentId} group={group} accountId={accountId} />
@@ -118,7 +115,7 @@ function Row({ group, accountId }: { group: Segment; accountId: number | undefin
         </a>
         <small>{say.nameOf({ segmentId })}</small>
       </td>
-      <td class="num">{words.number(members)}</td>
+      <td class="num">{number.format(members)}</td>
       <td class="when is-wide">
         <Ago at={updatedAt} />
       </td>

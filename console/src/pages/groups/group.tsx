@@ -5,12 +5,10 @@ import { useFrame } from '../../app/session.tsx'
 import { Crumbs } from '../../kit/crumbs.tsx'
 import { Empty, PageHead } from '../../kit/display.tsx'
 import { Reading } from '../../kit/reading.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-groups.ts'
 import { GroupActions } from './group-actions.tsx'
 import { Members } from './members.tsx'
 import { pathOf, type Segment } from './segments.ts'
-
-const say = words.groups
 
 /** One group and its members. */
 export function GroupPage({ segmentId, place }: { segmentId: number; place: Place }) {

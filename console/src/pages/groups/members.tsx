@@ -8,12 +8,11 @@ import { useKeptFocus } from '../../kit/kept-focus.ts'
 import { LongTable } from '../../kit/long-table.tsx'
 import { grouped } from '../../kit/phone-number.ts'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-groups.ts'
+import * as messageWords from '../../words/en-messages.ts'
 import { NumberSearch } from '../replies/number-search.tsx'
 import { AddMembers } from './add-members.tsx'
 import { type Member, pathOf, type Segment } from './segments.ts'
-
-const say = words.groups
 
 type Props = { group: Segment; place: Place; onChanged: () => void }
 
@@ -82,7 +81,7 @@ function MemberBar({ place, phone, selected, onOpen }: BarProps) {
     <NumberSearch place={place}>
       {phone !== '' && (
         <Button icon="x" kind="quiet" onClick={() => filter(place, { phone: undefined })}>
-          {words.messages.filters.clear}
+          {messageWords.filters.clear}
         </Button>
       )}
       {role !== 'viewer' && (

@@ -4,10 +4,8 @@ import { go } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-groups.ts'
 import { newNumber, pathOf, type Segment } from './segments.ts'
-
-const say = words.groups
 
 type Props = { title: string; group?: Segment; onDone?: () => void; onClose: () => void }
 

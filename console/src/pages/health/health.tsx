@@ -1,7 +1,8 @@
 import type { Place } from '../../app/place.ts'
 import { Loading, PageHead } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as healthWords from '../../words/en-health.ts'
 import { Carriers } from './carriers.tsx'
 import { DatabaseFacts } from './database.tsx'
 import { Nodes } from './nodes.tsx'
@@ -15,11 +16,11 @@ export function HealthPage(_: { place: Place }) {
   const { health, troubles, problem, isStale, reload } = useHealth()
   return (
     <>
-      <PageHead title={words.pages.health} />
+      <PageHead title={pages.health} />
       {problem && <Problem problem={problem} onRetry={reload} />}
       {troubles && <Verdict troubles={troubles} />}
       {health === undefined && troubles === undefined && problem === undefined && <Loading />}
-      {health && isStale && <p class="note health-stale">{words.health.stale}</p>}
+      {health && isStale && <p class="note health-stale">{healthWords.stale}</p>}
       {health && (
         <>
           <Queues health={health} />

@@ -1,7 +1,7 @@
 import { Ago, Facts } from '../../kit/display.tsx'
 import { Meter } from '../../kit/meter.tsx'
+import * as say from '../../words/en-health.ts'
 import { shortDuration } from '../../words/numbers.ts'
-import { words } from '../../words/words.ts'
 import { StatusCard } from './card.tsx'
 import type { Health, HealthNode } from './health-types.ts'
 import { type NodeState, statesOf } from './lost-nodes.ts'
@@ -14,7 +14,7 @@ export function Nodes({ health }: { health: Health }) {
   const nodes = [...statesOf(health)].sort(([, a], [, b]) => RANKS[a] - RANKS[b])
   return (
     <section class="health-part">
-      <h2>{words.health.nodes.title}</h2>
+      <h2>{say.nodes}</h2>
       <ul class="health-cards">
         {nodes.map(([node, state]) => (
           <NodeCard key={node.nodeId} node={node} state={state} />
@@ -25,22 +25,21 @@ export function Nodes({ health }: { health: Health }) {
 }
 
 function NodeCard({ node, state }: { node: HealthNode; state: NodeState }) {
-  const { nodes: w } = words.health
   return (
-    <StatusCard name={node.host} note={node.pid} tone={TONES[state]} state={w.states[state]}>
+    <StatusCard name={node.host} note={node.pid} tone={TONES[state]} state={say.nodeStates[state]}>
       <Facts
         facts={[
-          [w.roles, node.roles.join(', ')],
-          [w.version, node.version],
-          [w.started, <Ago at={node.startedAt} />],
-          [w.seen, <Ago at={node.seenAt} />],
-          [w.loopDelay, shortDuration(node.loopDelayMs)],
+          [say.roles, node.roles.join(', ')],
+          [say.version, node.version],
+          [say.started, <Ago at={node.startedAt} />],
+          [say.seen, <Ago at={node.seenAt} />],
+          [say.loopDelay, shortDuration(node.loopDelayMs)],
         ]}
       />
       <div class="pools">
-        <h4>{w.pools}</h4>
+        <h4>{say.pools}</h4>
         {node.pools.map(({ name, busy, max, waiting }) => (
-          <Meter key={name} label={w.pool[name] + (waiting === 0 ? '' : w.waiting(waiting))} value={busy} max={max} />
+          <Meter key={name} label={say.poolNames[name] + (waiting === 0 ? '' : say.waiting(waiting))} value={busy} max={max} />
         ))}
       </div>
     </StatusCard>

@@ -1,6 +1,7 @@
-import type { Told } from '../../words/en-health.ts'
+import { pages } from '../../words/en.ts'
+import type { Told } from '../../words/en-health-troubles.ts'
+import * as say from '../../words/en-health-troubles.ts'
 import { shortDuration } from '../../words/numbers.ts'
-import { words } from '../../words/words.ts'
 import type { Backlog, Carrier, Health } from './health-types.ts'
 import { rolesWithout, statesOf } from './lost-nodes.ts'
 
@@ -29,7 +30,7 @@ export function troublesOf(health: Health): Trouble[] {
 }
 
 /** Without the database, there are no figures at all. */
-export const withoutDatabase = (): Trouble => bad(words.health.troubles.noDatabase)
+export const withoutDatabase = (): Trouble => bad(say.noDatabase)
 
 /** Whether Herald lost a network: it has no session, or pauses its requests after failures. */
 export const isLost = ({ sessions, openCircuits }: Carrier) => sessions === 0 || openCircuits > 0
@@ -53,50 +54,46 @@ export function ageTone({ oldestMs }: Backlog): 'bad' | 'warn' | undefined {
 export const eventsTone = ({ behindMs }: Health['events']) => (behindMs > LATE_MS ? 'bad' : undefined)
 
 function ofCarrier(carrier: Carrier): Trouble[] {
-  const { troubles } = words.health
   const { name, sessions, openCircuits, nodes } = carrier
-  if (sessions === 0) return [bad(troubles.noSession(name))]
-  if (openCircuits > 0) return [bad(troubles.paused(name, openCircuits, nodes))]
-  return isStruggling(carrier) ? [warn(troubles.mostFail(name, repeatedOf(carrier), callsOf(carrier)))] : []
+  if (sessions === 0) return [bad(say.noSession(name))]
+  if (openCircuits > 0) return [bad(say.paused(name, openCircuits, nodes))]
+  return isStruggling(carrier) ? [warn(say.mostFail(name, repeatedOf(carrier), callsOf(carrier)))] : []
 }
 
 function ofNodes(health: Health): Trouble[] {
-  const { troubles } = words.health
   const states = statesOf(health)
   const ofOne = health.nodes.flatMap((node) => {
     const { host, pid, loopDelayMs, pools } = node
     const name = `${host} (${pid})`
     const state = states.get(node)
-    if (state !== 'live') return state === 'lost' ? bad(troubles.lostNode(name)) : []
+    if (state !== 'live') return state === 'lost' ? bad(say.lostNode(name)) : []
     return [
-      ...(loopDelayMs > LOOP_MS ? [warn(troubles.busyNode(name, loopDelayMs))] : []),
-      ...(pools.some(({ waiting }) => waiting > 0) ? [warn(troubles.crowdedPool(name))] : []),
+      ...(loopDelayMs > LOOP_MS ? [warn(say.busyNode(name, loopDelayMs))] : []),
+      ...(pools.some(({ waiting }) => waiting > 0) ? [warn(say.crowdedPool(name))] : []),
     ]
   })
   // Without events to post, an installation needs no process that posts them.
   const missing = rolesWithout(states).filter((role) => role === 'delivery' || health.webhooks.due > 0)
-  return [...ofOne, ...missing.map((role) => bad([troubles.noRole[role], troubles.startRole(role)]))]
+  return [...ofOne, ...missing.map((role) => bad([say.noRole[role], say.startRole(role)]))]
 }
 
 function ofDatabase({ database: { schema, standbys } }: Health): Trouble[] {
-  const { troubles } = words.health
   return [
-    ...(standbys.missing > 0 ? [bad(troubles.noStandby(standbys.missing, standbys.commitsWait))] : []),
-    ...(schema === 'current' ? [] : [warn(troubles.schema(schema))]),
+    ...(standbys.missing > 0 ? [bad(say.noStandby(standbys.missing, standbys.commitsWait))] : []),
+    ...(schema === 'current' ? [] : [warn(say.schema(schema))]),
   ]
 }
 
 function ofQueues({ queue, smsQueue, webhooks, events }: Health): Trouble[] {
-  const { troubles } = words.health
   const late = (backlog: Backlog, say: (since: string) => Told) => {
     const tone = ageTone(backlog)
     return tone ? [told(tone)(say(shortDuration(backlog.oldestMs ?? 0)))] : []
   }
   return [
-    ...late(queue, (since) => troubles.late(words.pages.messages, since)),
-    ...late(smsQueue, (since) => troubles.late('SMS', since)),
-    ...late(webhooks, troubles.lateWebhooks),
-    ...(eventsTone(events) ? [bad(troubles.lateEvents(shortDuration(events.behindMs)))] : []),
-    ...(webhooks.failing > 0 ? [warn(troubles.failingEndpoints(webhooks.failing))] : []),
+    ...late(queue, (since) => say.late(pages.messages, since)),
+    ...late(smsQueue, (since) => say.late('SMS', since)),
+    ...late(webhooks, say.lateWebhooks),
+    ...(eventsTone(events) ? [bad(say.lateEvents(shortDuration(events.behindMs)))] : []),
+    ...(webhooks.failing > 0 ? [warn(say.failingEndpoints(webhooks.failing))] : []),
   ]
 }

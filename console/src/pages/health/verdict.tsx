@@ -1,6 +1,7 @@
 import { Announcement } from '../../kit/announcement.tsx'
 import { Icon } from '../../kit/icon.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-health.ts'
 import type { Trouble } from './troubles.ts'
 
 const ICONS = { good: 'check', warn: 'triangle-alert', bad: 'circle-x' } as const
@@ -10,7 +11,7 @@ export function Verdict({ troubles }: { troubles: Trouble[] }) {
   const [first, second] = troubles
   const tone = first?.tone ?? 'good'
   return (
-    <section class={`card verdict tone-${tone}`} aria-label={words.pages.health}>
+    <section class={`card verdict tone-${tone}`} aria-label={pages.health}>
       <Icon name={ICONS[tone]} size={26} />
       <div>
         <h2>{titleOf(troubles)}</h2>
@@ -28,14 +29,13 @@ export function Verdict({ troubles }: { troubles: Trouble[] }) {
           </ul>
         )}
       </div>
-      <Announcement text={troubles.map(({ text }) => text).join(' ') || words.health.healthy} />
+      <Announcement text={troubles.map(({ text }) => text).join(' ') || say.healthy} />
     </section>
   )
 }
 
 function titleOf(troubles: Trouble[]): string {
-  const { healthy, ill, warned } = words.health
-  if (troubles.length < 2) return troubles[0]?.text ?? healthy
+  if (troubles.length < 2) return troubles[0]?.text ?? say.healthy
   const wrong = troubles.filter(({ tone }) => tone === 'bad').length
-  return wrong > 0 ? ill(wrong) : warned(troubles.length)
+  return wrong > 0 ? say.ill(wrong) : say.warned(troubles.length)
 }

@@ -10,11 +10,9 @@ import { FormDialog } from '../../kit/form-dialog.tsx'
 import { useKeptFocus } from '../../kit/kept-focus.ts'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-keys.ts'
 import { isInUse, type Key, pathOf, statusOf } from './key.tsx'
 import { bodyOf, fieldsOf, restrictionFields } from './restrictions.tsx'
-
-const say = words.keys
 
 type Open = 'change' | 'revoke'
 

@@ -4,11 +4,11 @@ import { AsCurl } from '../../kit/as-curl.tsx'
 import { Button, ButtonLink, Select } from '../../kit/controls.tsx'
 import { Ago, Empty, PageHead } from '../../kit/display.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-keys.ts'
 import { Health, type Key, pathOf, STATUSES } from './key.tsx'
 import { NewKey } from './new-key.tsx'
 
-const say = words.keys
 /** So that a person sees soon that a system uses a new key. */
 const FRESH = { restMs: 5_000 }
 
@@ -32,7 +32,7 @@ export function KeyList({ place, isAdding }: { place: Place; isAdding: boolean }
   const statuses = STATUSES.map((value) => ({ value: value as string, text: say.statuses[value] }))
   return (
     <>
-      <PageHead title={words.pages.keys} note={say.note}>
+      <PageHead title={pages.keys} note={say.note}>
         <AsCurl path={path.slice(1)} isAdmin />
         {toNew}
       </PageHead>
@@ -46,7 +46,7 @@ export function KeyList({ place, isAdding }: { place: Place; isAdding: boolean }
         {status && clear}
       </search>
       <LongTable<Key>
-        label={words.pages.keys}
+        label={pages.keys}
         path={path}
         columns={[
           { title: say.key },

@@ -5,12 +5,11 @@ import { useFrame } from '../../app/session.tsx'
 import { Crumbs } from '../../kit/crumbs.tsx'
 import { Ago, Facts, Loading } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-keys.ts'
 import { KeyActions } from './actions.tsx'
 import { Health, type Key, pathOf, statusOf } from './key.tsx'
 import { Recipe } from './recipe.tsx'
 
-const say = words.keys
 /** The use of a key emits no event. Herald stores it within a second. */
 const POLL = { restMs: 2_000 }
 

@@ -1,6 +1,6 @@
 import type { Scope } from '../../../../server/src/scopes.ts'
 import { Pill } from '../../kit/display.tsx'
-import { words } from '../../words/words.ts'
+import * as keyWords from '../../words/en-keys.ts'
 
 export type { Scope }
 
@@ -29,8 +29,8 @@ const TONES = { ACTIVE: 'good', EXPIRED: 'bad', REVOKED: 'plain' } as const
 /** How a key is, in a word and a colour. */
 export function Health({ item: key }: { item: Key }) {
   const status = statusOf(key)
-  if (status === 'ACTIVE' && statusOf(key, SOON_MS) === 'EXPIRED') return <Pill tone="warn">{words.keys.expiresSoon}</Pill>
-  return <Pill tone={TONES[status]}>{words.keys.statuses[status]}</Pill>
+  if (status === 'ACTIVE' && statusOf(key, SOON_MS) === 'EXPIRED') return <Pill tone="warn">{keyWords.expiresSoon}</Pill>
+  return <Pill tone={TONES[status]}>{keyWords.statuses[status]}</Pill>
 }
 
 /** Herald stores the use of a key at most once a minute, so a key that is in use was never last used longer ago than this. */

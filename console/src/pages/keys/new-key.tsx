@@ -5,11 +5,9 @@ import { curlOf } from '../../kit/as-curl.tsx'
 import { CodeBlock } from '../../kit/code-block.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-keys.ts'
 import { pathOf, type Restrictions } from './key.tsx'
 import { bodyOf, fieldsOf, restrictionFields } from './restrictions.tsx'
-
-const say = words.keys
 
 /** The secret is in this response only. */
 type Created = Restrictions & { integrationKey: string; secret: string }

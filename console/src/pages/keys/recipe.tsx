@@ -9,12 +9,12 @@ import { Ago } from '../../kit/display.tsx'
 import { Icon } from '../../kit/icon.tsx'
 import { useKeptFocus } from '../../kit/kept-focus.ts'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as keyWords from '../../words/en-keys.ts'
+import * as say from '../../words/en-recipe.ts'
 import { RevokeKey } from './actions.tsx'
 import { isInUse, type Key, pathOf, type Restrictions, statusOf, unusedMs } from './key.tsx'
 import { NewKey } from './new-key.tsx'
 
-const say = words.keys.recipe
 const POLL = { restMs: 2_000 }
 
 type Props = { old: Key; place: Place; onChanged: () => void }
@@ -129,10 +129,10 @@ function Second({ second: { value, problem, reload }, integrationKey }: { second
 /** Whether a system uses the key: it should use the second one, and no longer the old one. */
 function Used({ item: key, isOld = false }: { item: Key; isOld?: boolean }) {
   const { lastUsedAt } = key
-  if (lastUsedAt === undefined) return <p>{words.keys.neverUsed}</p>
+  if (lastUsedAt === undefined) return <p>{keyWords.neverUsed}</p>
   return (
     <p>
-      {isOld && (isInUse(key) ? say.stillUsed : say.quiet(unusedMs(key)))} {words.keys.lastUsed} <Ago at={lastUsedAt} />.
+      {isOld && (isInUse(key) ? say.stillUsed : say.quiet(unusedMs(key)))} {keyWords.lastUsed} <Ago at={lastUsedAt} />.
     </p>
   )
 }

@@ -1,10 +1,8 @@
 import { SCOPES } from '../../../../server/src/scopes.ts'
 import { Choice, Field } from '../../kit/controls.tsx'
 import { TimeField } from '../../kit/time-field.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-keys.ts'
 import type { Restrictions, Scope } from './key.tsx'
-
-const say = words.keys.restrictions
 
 /** What the fields have. `addresses`: as the person wrote them. */
 export type Fields = { isEverything: boolean; scopes: Scope[]; expiresAt: string | undefined; addresses: string }
@@ -35,9 +33,9 @@ export function restrictionFields({ fields, onChange, wrongAt }: Props) {
   return (
     <>
       <div class="field">
-        <b class="field-label">{say.may}</b>
+        <b class="field-label">{say.whatItMay}</b>
         <Choice
-          label={say.may}
+          label={say.whatItMay}
           value={isEverything ? 'everything' : 'only'}
           options={[
             { value: 'everything', text: say.everything },
@@ -48,7 +46,7 @@ export function restrictionFields({ fields, onChange, wrongAt }: Props) {
         {!isEverything && <Scopes fields={fields} onChange={onChange} problem={wrongScopes} />}
       </div>
       <TimeField
-        label={words.keys.expires}
+        label={say.expires}
         hint={say.expiresHint}
         value={expiresAt}
         problem={wrongAt('/expiresAt')}

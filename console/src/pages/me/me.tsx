@@ -3,13 +3,12 @@ import { go, linkTo, type Place } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Button } from '../../kit/controls.tsx'
 import { PageHead } from '../../kit/display.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-people.ts'
 import { rolesInWords } from '../people/person.ts'
 import { Sessions } from '../people/sessions.tsx'
 import { ChangePassword } from './change-password.tsx'
 import '../people/people.css'
-
-const say = words.people
 
 /** The person who is signed in: their roles, their password, with the form at `me/password`, and their sessions. */
 export function MePage({ place }: { place: Place }) {
@@ -20,16 +19,16 @@ export function MePage({ place }: { place: Place }) {
   const target = { accountId: account.accountId, path: ['me'] }
   const close = () => location.replace(linkTo(target))
   const changed = () => {
-    setSaid(say.me.changed)
+    setSaid(say.passwordChanged)
     setTurn((last) => last + 1)
     close()
   }
   return (
     <>
-      <PageHead title={words.pages.me}>
+      <PageHead title={pages.me}>
         {hasPassword && (
           <Button icon="key-round" onClick={() => go({ ...target, path: ['me', 'password'] })}>
-            {say.me.password}
+            {say.changePassword}
           </Button>
         )}
       </PageHead>
@@ -37,7 +36,7 @@ export function MePage({ place }: { place: Place }) {
         {said}
       </p>
       <p class="note">{[name, email, isOperator ? say.roles.operator : rolesInWords(accounts, roles)].join(' · ')}</p>
-      {!hasPassword && <p class="note">{say.me.noPassword}</p>}
+      {!hasPassword && <p class="note">{say.noPassword}</p>}
       <Sessions path="/sessions" isOwn turn={turn} />
       {place.path[1] === 'password' && hasPassword && <ChangePassword onDone={changed} onClose={close} />}
     </>

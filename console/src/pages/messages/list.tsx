@@ -7,9 +7,9 @@ import { AsCurl, ownCursor } from '../../kit/as-curl.tsx'
 import { Button, ButtonLink } from '../../kit/controls.tsx'
 import { Empty, Loading, PageHead } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
+import { pages } from '../../words/en.ts'
 import * as frameWords from '../../words/en-frame.ts'
 import * as say from '../../words/en-messages.ts'
-import { words } from '../../words/words.ts'
 import { FilterBar } from './filters.tsx'
 import { filtersOf, queryOf } from './query.ts'
 import { MessageTable } from './table.tsx'
@@ -34,7 +34,7 @@ export function MessageList({ place }: { place: Place }) {
   }
   return (
     <>
-      <PageHead title={words.pages.messages}>
+      <PageHead title={pages.messages}>
         {cursor === null && <Tail isOn={isOn} onPause={() => setPaused(true)} onResume={resume} />}
         {account.role !== 'viewer' && list.problem === undefined && (
           <ButtonLink icon="file-text" href={urlOf(`/accounts/${account.accountId}/messages/export${queryOf(filters)}`)} download>
@@ -109,7 +109,7 @@ function ListEnd({ list: { items, nextCursor, isShort, isLooking, lookFurther },
   const isFirst = !place.query.has('cursor')
   if (items.length === 0 && nextCursor === null && isFirst) return <NoMessages place={place} isFiltered={isFiltered} />
   return (
-    <nav class="list-end" aria-label={words.pages.messages}>
+    <nav class="list-end" aria-label={pages.messages}>
       <span class="note">{say.shown(items.length)}</span>
       {!isFirst && <Newest place={place} />}
       {isShort && (
@@ -137,7 +137,7 @@ function NoMessages({ place, isFiltered }: { place: Place; isFiltered: boolean }
       {isFiltered && <AsReference place={place} />}
       {!isFiltered && whyNotSend(account) === undefined && (
         <ButtonLink icon="send" href={linkHere(['send'])}>
-          {words.pages.send}
+          {pages.send}
         </ButtonLink>
       )}
     </Empty>

@@ -16,7 +16,7 @@ import { outcomeOf } from '../../timeline/outcome.ts'
 import { Timeline } from '../../timeline/timeline.tsx'
 import type { Message, TimelineItem } from '../../timeline/types.ts'
 import * as say from '../../words/en-messages.ts'
-import { words } from '../../words/words.ts'
+import * as timelineWords from '../../words/en-timeline.ts'
 import { CancelButton } from './cancel.tsx'
 import { MessageFacts } from './facts.tsx'
 import { MessagePhone } from './message-phone.tsx'
@@ -85,8 +85,8 @@ function Loaded({ place, message, items, onChange }: Props) {
           <section class="card lanes-card">
             <LanesChart {...lanes} />
           </section>
-          <section class="card" aria-label={words.timeline.title}>
-            <h2 class="sr">{words.timeline.title}</h2>
+          <section class="card" aria-label={timelineWords.title}>
+            <h2 class="sr">{timelineWords.title}</h2>
             {endpoints.problem && <Problem problem={endpoints.problem} onRetry={endpoints.reload} />}
             <EndpointsContext.Provider value={endpoints.hosts}>
               <Timeline steps={steps} others={others} onReplay={onChange} />

@@ -4,8 +4,9 @@ import { Ago, Pill } from '../../kit/display.tsx'
 import { grouped } from '../../kit/phone-number.ts'
 import { shortOf } from '../../timeline/outcome.ts'
 import type { Message } from '../../timeline/types.ts'
+import { pages } from '../../words/en.ts'
 import * as say from '../../words/en-messages.ts'
-import { words } from '../../words/words.ts'
+import { failures, fallback, smsFailures } from '../../words/en-timeline.ts'
 import { StatusPills } from './status.tsx'
 import '../../kit/table.css'
 
@@ -16,7 +17,7 @@ type Props = { messages: Message[]; isNew: (message: Message) => boolean }
 
 export function MessageTable({ messages, isNew }: Props) {
   return (
-    <table class="long-table" aria-label={words.pages.messages}>
+    <table class="long-table" aria-label={pages.messages}>
       <thead>
         <tr>
           {COLUMNS.map((name, index) => (
@@ -73,7 +74,6 @@ function Row({ message, isNew }: { message: Message; isNew: boolean }) {
 
 /** Why a message failed, or its SMS did. */
 function whyOf({ failure, smsFallback }: Message): string | undefined {
-  const { failures, fallback, smsFailures } = words.timeline
   const { status, reason } = smsFallback ?? {}
   const sms = status === 'FAILED' ? shortOf(smsFailures, reason) : status === 'SKIPPED' ? shortOf(fallback, reason) : undefined
   const rcs = shortOf(failures, failure?.reason)

@@ -1,13 +1,11 @@
 import type { LiveEvent } from '../../app/live.ts'
 import { linkTo } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-overview.ts'
 import type { Page } from '../webhooks/endpoints.ts'
 import { Links } from './links.tsx'
 import { Part } from './part.tsx'
 import { useRefreshed } from './refreshed.ts'
-
-const say = words.overview
 
 type Campaign = {
   campaignId: string

@@ -11,14 +11,15 @@ import { Button, ButtonLink } from '../../kit/controls.tsx'
 import { Empty, Loading } from '../../kit/display.tsx'
 import { Icon, type IconName } from '../../kit/icon.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-first-steps.ts'
+import * as sendWords from '../../words/en-send.ts'
+import * as webhookWords from '../../words/en-webhooks.ts'
 import { OnePhone } from '../phones/one-phone.tsx'
 import type { PhoneSummary } from '../phones/phone.ts'
 import { CARD } from '../send/samples.ts'
 import { NewEndpoint } from '../webhooks/new-endpoint.tsx'
 import '../phones/phones.css'
-
-const say = words.overview.steps
 
 /** A phone of the simulated network that gets and reads everything. */
 const FIRST_PHONE = '+48500100200'
@@ -30,7 +31,7 @@ export function FirstSteps({ place }: { place: Place }) {
   const { carriers, simulator, problem, reload } = useCarriers()
   if (problem) return <Problem problem={problem} onRetry={reload} />
   if (carriers === undefined) return <Loading />
-  if (carriers.length === 0) return <Empty icon="bot" title={words.send.noAgent} />
+  if (carriers.length === 0) return <Empty icon="bot" title={sendWords.noAgent} />
   return simulator === undefined ? <RealSteps /> : <PhoneSteps agentIds={simulator.agentIds} place={place} />
 }
 
@@ -87,10 +88,10 @@ function RealSteps() {
   const whyNot = whyNotSend(account)
   return (
     <ol class="first-steps" aria-label={say.label}>
-      <Step icon="send" title={words.pages.send} text={say.sendRealHint}>
+      <Step icon="send" title={pages.send} text={say.sendRealHint}>
         {whyNot === undefined ? (
           <ButtonLink kind="primary" icon="send" href={linkTo({ accountId: account.accountId, path: ['send'] })}>
-            {words.pages.send}
+            {pages.send}
           </ButtonLink>
         ) : (
           <p class="why-not">{whyNot}</p>
@@ -112,7 +113,7 @@ function WebhookStep() {
   return (
     <Step icon="webhook" title={say.webhook} text={say.webhookHint} isDone={Boolean(endpoints.value?.items.length)}>
       <Button icon="plus" onClick={() => setAdding(true)}>
-        {words.webhooks.add}
+        {webhookWords.add}
       </Button>
       {endpoints.problem && <Problem problem={endpoints.problem} onRetry={endpoints.reload} />}
       {isAdding && <NewEndpoint onClose={close} />}

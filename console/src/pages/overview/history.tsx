@@ -1,7 +1,7 @@
 import { isAboutMessages } from '../../app/fresh.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Funnel, Lines } from '../../kit/charts.tsx'
-import { words } from '../../words/words.ts'
+import * as overviewWords from '../../words/en-overview.ts'
 import { Part } from './part.tsx'
 import { useRefreshed } from './refreshed.ts'
 import { dayAgo, type Summary } from './report.ts'
@@ -31,22 +31,22 @@ export function History() {
   const summary = useRefreshed<Summary>(`/accounts/${account.accountId}/${reports.summary}`, OFTEN)
   return (
     <>
-      <Part title={words.overview.history} resource={days} report={reports.days}>
+      <Part title={overviewWords.history} resource={days} report={reports.days}>
         {({ items }) => (
           <Lines
-            title={words.overview.history}
+            title={overviewWords.history}
             labels={items.map(({ period }) => DAY.format(new Date(period)))}
-            series={SERIES.map(({ name, tone }) => ({ name: words.overview.counts[name], tone, values: items.map((item) => item[name]) }))}
+            series={SERIES.map(({ name, tone }) => ({ name: overviewWords.counts[name], tone, values: items.map((item) => item[name]) }))}
           />
         )}
       </Part>
-      <Part title={words.overview.funnel} resource={summary} report={reports.summary}>
+      <Part title={overviewWords.funnel} resource={summary} report={reports.summary}>
         {(all) => (
           <Funnel
             steps={[
-              { name: words.overview.counts.accepted, value: all.accepted, tone: 'plain' },
-              ...SERIES.slice(0, 3).map(({ name, tone }) => ({ name: words.overview.counts[name], value: all[name], tone })),
-              { name: words.overview.bySms, value: all.smsFallback.delivered, tone: 'warn' as const },
+              { name: overviewWords.counts.accepted, value: all.accepted, tone: 'plain' },
+              ...SERIES.slice(0, 3).map(({ name, tone }) => ({ name: overviewWords.counts[name], value: all[name], tone })),
+              { name: overviewWords.bySms, value: all.smsFallback.delivered, tone: 'warn' as const },
             ]}
           />
         )}

@@ -4,7 +4,8 @@ import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Loading, PageHead } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as overviewWords from '../../words/en-overview.ts'
 import { Campaigns } from './campaigns.tsx'
 import { FirstSteps } from './first-steps.tsx'
 import { History } from './history.tsx'
@@ -23,7 +24,7 @@ export function OverviewPage({ place }: { place: Place }) {
   const isNew = wasNew.current === true && account.role !== 'viewer'
   return (
     <>
-      <PageHead title={words.pages.overview} {...(isNew && { note: words.overview.newNote })} />
+      <PageHead title={pages.overview} {...(isNew && { note: overviewWords.newNote })} />
       {any.problem && <Problem problem={any.problem} onRetry={any.reload} />}
       {any.value === undefined && any.isLoading && <Loading />}
       {isNew && <FirstSteps place={place} />}

@@ -3,7 +3,8 @@ import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
 import { AsCurl } from '../../kit/as-curl.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as overviewWords from '../../words/en-overview.ts'
+import { number } from '../../words/numbers.ts'
 import { useRefreshed } from './refreshed.ts'
 import { dayAgo, type Summary } from './report.ts'
 
@@ -25,17 +26,17 @@ export function Today() {
       {(today.value || problem === undefined) && (
         <section>
           <div class="title-row today-title">
-            <h2>{words.overview.today}</h2>
+            <h2>{overviewWords.today}</h2>
             <span class="spring" />
             <AsCurl path={report(0)} />
           </div>
           <dl class="today">
             {SHOWN.map((name) => (
               <div class="card">
-                <dt>{words.overview.counts[name]}</dt>
+                <dt>{overviewWords.counts[name]}</dt>
                 <dd>
-                  {today.value === undefined ? '…' : words.number(today.value[name])}
-                  <small>{lastWeek.value && words.overview.lastWeek(lastWeek.value[name], dayAgo(7))}</small>
+                  {today.value === undefined ? '…' : number.format(today.value[name])}
+                  <small>{lastWeek.value && overviewWords.lastWeek(lastWeek.value[name], dayAgo(7))}</small>
                 </dd>
               </div>
             ))}

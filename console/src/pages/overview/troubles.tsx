@@ -3,13 +3,15 @@ import { linkTo } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Ago, Pill } from '../../kit/display.tsx'
 import { sentence, shortOf } from '../../timeline/outcome.ts'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-overview.ts'
+import * as timelineWords from '../../words/en-timeline.ts'
+import * as webhookWords from '../../words/en-webhooks.ts'
+import { number } from '../../words/numbers.ts'
 import { type Endpoint, healthOf, type Page } from '../webhooks/endpoints.ts'
 import { Links } from './links.tsx'
 import { Part } from './part.tsx'
 import { useRefreshed } from './refreshed.ts'
-
-const say = words.overview
 
 type Failed = { failure?: { reason: string } }
 
@@ -34,8 +36,8 @@ export function Failures() {
               none={say.noFailures}
               links={byReason.map(([reason, { length }]) => ({
                 href,
-                text: sentence(shortOf(words.timeline.failures, reason)),
-                beside: <b>{words.number(length)}</b>,
+                text: sentence(shortOf(timelineWords.failures, reason)),
+                beside: <b>{number.format(length)}</b>,
               }))}
             />
             {items.length > 0 && <p class="hint">{say.ofLast(items.length)}</p>}
@@ -52,9 +54,9 @@ const POLLED = { everyMs: 5_000, pollMs: 10_000, isAbout: () => false }
 export function Endpoints() {
   const { accountId, role } = useFrame().account
   const endpoints = useRefreshed<Page<Endpoint>>(`/accounts/${accountId}/webhook-endpoints?limit=200`, POLLED)
-  const none = role === 'viewer' ? words.webhooks.none : <a href={linkTo({ accountId, path: ['webhooks', 'new'] })}>{words.webhooks.add}</a>
+  const none = role === 'viewer' ? webhookWords.none : <a href={linkTo({ accountId, path: ['webhooks', 'new'] })}>{webhookWords.add}</a>
   return (
-    <Part title={words.pages.webhooks} resource={endpoints}>
+    <Part title={pages.webhooks} resource={endpoints}>
       {({ items }) => (
         <Links
           none={none}

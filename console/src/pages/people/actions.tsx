@@ -4,11 +4,9 @@ import { useFrame } from '../../app/session.tsx'
 import { Button, TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-people.ts'
 import { LinkDialog } from './link.tsx'
 import { isSelf, type Person, usePaths } from './person.ts'
-
-const say = words.people
 
 type Props = { person: Person; onChanged: () => void }
 
@@ -24,7 +22,7 @@ export function PersonActions({ person, onChanged }: Props) {
     <div class="person-actions">
       {!isDisabled && (
         <Button icon="link" onClick={() => setOpen('link')}>
-          {say.link.make}
+          {say.newLink}
         </Button>
       )}
       {canChange && (

@@ -3,10 +3,8 @@ import { post } from '../../app/api.ts'
 import { useFrame } from '../../app/session.tsx'
 import { ShownOnce } from '../../kit/shown-once.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-people.ts'
 import { type Person, usePaths } from './person.ts'
-
-const say = words.people.link
 
 /** Makes a link with which a person sets a password. Returns the whole link, at the address where this console is. */
 export function useNewLink() {
@@ -19,17 +17,17 @@ export function useNewLink() {
 }
 
 export function ShownLink({ title, link, onClose }: { title: string; link: string; onClose: () => void }) {
-  return <ShownOnce title={title} hint={say.hint} label={say.label} text={link} onClose={onClose} />
+  return <ShownOnce title={title} hint={say.linkHint} label={say.link} text={link} onClose={onClose} />
 }
 
 /** Asks, makes the link, and shows it once. */
 export function LinkDialog({ person: { personId, name }, onClose }: { person: Person; onClose: () => void }) {
   const make = useNewLink()
   const [link, setLink] = useState<string>()
-  if (link !== undefined) return <ShownLink title={say.make} link={link} onClose={onClose} />
+  if (link !== undefined) return <ShownLink title={say.newLink} link={link} onClose={onClose} />
   return (
-    <Sure title={say.make} action={say.make} run={() => make(personId).then(setLink)} onDone={() => {}} onClose={onClose}>
-      <p>{say.sure(name)}</p>
+    <Sure title={say.newLink} action={say.newLink} run={() => make(personId).then(setLink)} onDone={() => {}} onClose={onClose}>
+      <p>{say.sureLink(name)}</p>
     </Sure>
   )
 }

@@ -5,11 +5,11 @@ import { Button } from '../../kit/controls.tsx'
 import { Empty, PageHead, Pill } from '../../kit/display.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
 import { isOfAccount, WhichAccounts } from '../../kit/which-accounts.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as paletteWords from '../../words/en-palette.ts'
+import * as say from '../../words/en-people.ts'
 import { NewPerson } from './new-person.tsx'
 import { asPerson, isSelf, type Member, type Person, rolesInWords, stateOf, usePaths } from './person.ts'
-
-const say = words.people
 
 /** The people of the account. Operators see everybody, and the people of the account if the address says so. */
 export function PeopleList({ place, isAdding }: { place: Place; isAdding: boolean }) {
@@ -25,7 +25,7 @@ export function PeopleList({ place, isAdding }: { place: Place; isAdding: boolea
   }
   return (
     <>
-      <PageHead title={words.pages.people}>
+      <PageHead title={pages.people}>
         <Button kind="primary" icon="plus" onClick={open}>
           {say.add}
         </Button>
@@ -35,9 +35,9 @@ export function PeopleList({ place, isAdding }: { place: Place; isAdding: boolea
         <Search place={place} search={search} />
       </div>
       <LongTable<Person | Member>
-        label={words.pages.people}
+        label={pages.people}
         path={search === '' ? path : `${path}?${new URLSearchParams({ search })}`}
-        columns={[{ title: say.columns.person }, { title: say.rolesTitle }, { title: say.columns.state, isWide: true }]}
+        columns={[{ title: say.person }, { title: say.rolesTitle }, { title: say.state, isWide: true }]}
         keyOf={({ personId }) => String(personId)}
         cells={(person) => <Cells person={asPerson(person, account.accountId)} />}
         version={version}
@@ -73,7 +73,7 @@ function Search({ place, search }: { place: Place; search: string }) {
           onInput={(event) => setText(event.currentTarget.value)}
         />
         <Button icon="search" type="submit">
-          {words.palette.label}
+          {paletteWords.label}
         </Button>
       </form>
     </search>

@@ -5,12 +5,11 @@ import { TextField } from '../../kit/controls.tsx'
 import { Dialog } from '../../kit/dialog.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-people.ts'
+import * as signInWords from '../../words/en-sign-in.ts'
 import { ShownLink, useNewLink } from './link.tsx'
 import { usePaths } from './person.ts'
 import { AccountField, RoleField } from './role-fields.tsx'
-
-const say = words.people
 
 type Added = { personId: number; name: string; hasPassword: boolean }
 type Result = Added & { link?: string; problem?: ApiProblem }
@@ -23,7 +22,7 @@ export function NewPerson({ onClose }: { onClose: () => void }) {
   if (result.link !== undefined) return <ShownLink title={title} link={result.link} onClose={onClose} />
   return (
     <Dialog title={title} onClose={onClose}>
-      <p>{result.problem === undefined ? say.hadPassword : say.link.failed}</p>
+      <p>{result.problem === undefined ? say.hadPassword : say.noLink}</p>
       {result.problem && <Problem problem={result.problem} />}
     </Dialog>
   )
@@ -60,7 +59,7 @@ function Form({ onAdded, onClose }: { onAdded: (result: Result) => void; onClose
             problem={wrongAt('/name')}
           />
           <TextField
-            label={words.signIn.email}
+            label={signInWords.email}
             type="email"
             value={given.email}
             onInput={(email) => set({ email })}

@@ -1,9 +1,8 @@
 import { type Account, type Role, type Session, useFrame } from '../../app/session.tsx'
 import type { Tone } from '../../kit/display.tsx'
+import * as paletteWords from '../../words/en-palette.ts'
+import * as say from '../../words/en-people.ts'
 import { listed } from '../../words/numbers.ts'
-import { words } from '../../words/words.ts'
-
-const say = words.people
 
 type AccountRole = Exclude<Role, 'operator'>
 
@@ -48,7 +47,7 @@ export function usePaths() {
 export const isSelf = ({ personId }: Pick<Person, 'personId'>, session: Session) => personId === session.personId
 
 export const nameOfAccount = (accounts: Account[], accountId: number) =>
-  accounts.find((account) => account.accountId === accountId)?.name ?? `${words.palette.kinds.accounts} ${accountId}`
+  accounts.find((account) => account.accountId === accountId)?.name ?? `${paletteWords.kinds.accounts} ${accountId}`
 
 /** `Admin in Shop and Viewer in Garden`. `most`: how many roles are named; the others are counted. */
 export function rolesInWords(accounts: Account[], roles: Session['roles'], most = roles.length): string {
@@ -59,7 +58,6 @@ export function rolesInWords(accounts: Account[], roles: Session['roles'], most 
 
 /** Whether the person can sign in, in a word and a colour. */
 export function stateOf({ hasPassword, disabledAt }: Pick<Person, 'hasPassword' | 'disabledAt'>): { text: string; tone: Tone } {
-  const { states } = say
-  if (disabledAt !== undefined) return { text: states.disabled, tone: 'bad' }
-  return hasPassword ? { text: states.active, tone: 'good' } : { text: states.waiting, tone: 'warn' }
+  if (disabledAt !== undefined) return { text: say.states.disabled, tone: 'bad' }
+  return hasPassword ? { text: say.states.active, tone: 'good' } : { text: say.states.waiting, tone: 'warn' }
 }

@@ -7,13 +7,12 @@ import { Copy } from '../../kit/controls.tsx'
 import { Crumbs } from '../../kit/crumbs.tsx'
 import { Loading, Pill } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-people.ts'
 import { PersonActions } from './actions.tsx'
 import { asPerson, isSelf, type Member, type Person, stateOf, usePaths } from './person.ts'
 import { Roles } from './roles.tsx'
 import { Sessions } from './sessions.tsx'
-
-const say = words.people
 
 /** One person: how they sign in, what they may do, and where they are signed in. */
 export function PersonPage({ personId }: { personId: string }) {
@@ -33,7 +32,7 @@ export function PersonPage({ personId }: { personId: string }) {
     <>
       <Crumbs page="people" id={personId} />
       {/* The heading of a person whom the page does not have. */}
-      {person === undefined && <h1 class={problem === undefined ? 'sr' : ''}>{say.columns.person}</h1>}
+      {person === undefined && <h1 class={problem === undefined ? 'sr' : ''}>{say.person}</h1>}
       {problem && <Problem problem={problem} onRetry={reload} />}
       {person === undefined && isLoading && <Loading />}
       {person && (
@@ -66,7 +65,7 @@ function PersonHead({ person }: { person: Person }) {
       </p>
       {isSelf(person, session) && (
         <p class="note person-self">
-          {say.aboutYou} <a href={linkTo({ accountId: account.accountId, path: ['me'] })}>{words.pages.me}</a>.
+          {say.aboutYou} <a href={linkTo({ accountId: account.accountId, path: ['me'] })}>{pages.me}</a>.
         </p>
       )}
     </>

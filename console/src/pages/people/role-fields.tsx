@@ -1,8 +1,7 @@
 import { type Role, useFrame } from '../../app/session.tsx'
 import { Select } from '../../kit/controls.tsx'
-import { words } from '../../words/words.ts'
-
-const say = words.people
+import * as paletteWords from '../../words/en-palette.ts'
+import * as say from '../../words/en-people.ts'
 
 type RoleProps = { role: Role; hasOperator: boolean; hints: Record<Role, string>; onChange: (role: Role) => void }
 
@@ -26,7 +25,7 @@ export function AccountField({ accountId, onChange }: AccountProps) {
   const { accounts } = useFrame()
   return (
     <Select
-      label={words.palette.kinds.accounts}
+      label={paletteWords.kinds.accounts}
       value={String(accountId)}
       options={accounts.map((account) => ({ value: String(account.accountId), text: `${account.name} (${account.accountId})` }))}
       onChange={(value) => onChange(Number(value))}

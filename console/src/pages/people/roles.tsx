@@ -5,11 +5,9 @@ import { type Role, useFrame } from '../../app/session.tsx'
 import { Button } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-people.ts'
 import { isSelf, nameOfAccount, type Person, usePaths } from './person.ts'
 import { AccountField, RoleField } from './role-fields.tsx'
-
-const say = words.people
 
 type Props = { person: Person; onChanged: () => void }
 

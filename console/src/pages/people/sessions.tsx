@@ -7,12 +7,10 @@ import { Ago, Empty, Pill } from '../../kit/display.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-sessions.ts'
 import { browserOf } from './browser-of.ts'
 
 type ListedSession = { sessionId: string; lastUsedAt: string; address: string; userAgent: string }
-
-const say = words.people.sessions
 
 type Props = {
   /** Where the API lists them. */
@@ -86,7 +84,7 @@ function Cells({ session: { sessionId, lastUsedAt, address, userAgent }, isBusy,
   return (
     <>
       <td>
-        <span title={userAgent}>{browser}</span> {sessionId === session.sessionId && <Pill tone="info">{say.this}</Pill>}
+        <span title={userAgent}>{browser}</span> {sessionId === session.sessionId && <Pill tone="info">{say.thisOne}</Pill>}
         <small>{address}</small>
       </td>
       <td class="when">

@@ -6,8 +6,8 @@ import { useFrame, whyNotSend } from '../../app/session.tsx'
 import { Button, ButtonLink } from '../../kit/controls.tsx'
 import { Empty, Loading, PageHead } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
+import { pages } from '../../words/en.ts'
 import * as say from '../../words/en-phones.ts'
-import { words } from '../../words/words.ts'
 import { Faults } from './faults.tsx'
 import { NewPhone } from './new-phone.tsx'
 import { OnePhone } from './one-phone.tsx'
@@ -39,7 +39,7 @@ export function PhonesPage({ place }: { place: Place }) {
   const isSimulated = list.problem?.code !== 'RCS_NOT_SIMULATED'
   return (
     <>
-      <PageHead title={words.pages.phones} note={isSimulated && say.note}>
+      <PageHead title={pages.phones} note={isSimulated && say.note}>
         {isSimulated && <Head phone={phone.value} onAdd={() => setAdding(true)} />}
       </PageHead>
       {isAdding && <NewPhone onClose={() => setAdding(false)} />}

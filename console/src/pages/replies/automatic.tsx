@@ -7,12 +7,11 @@ import { Empty } from '../../kit/display.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-auto-replies.ts'
+import * as replyWords from '../../words/en-replies.ts'
 import { useAgentNames } from './agent-names.ts'
 import { Head, useChanges } from './changes.tsx'
 import { type AutoReply, ReplyDialog } from './reply-dialog.tsx'
-
-const say = words.replies.automatic
 
 /** Without a reply: a new one. */
 type Open = { change: 'edit' | 'remove'; reply?: AutoReply }
@@ -40,10 +39,10 @@ export function AutomaticReplies() {
       {read.problem && <Problem problem={read.problem} onRetry={read.reload} />}
       {status}
       <LongTable<AutoReply>
-        label={words.replies.tabs.automatic}
+        label={replyWords.tabs.automatic}
         path={`/accounts/${accountId}/auto-replies`}
         version={version}
-        columns={[{ title: say.keyword }, { title: say.template }, ...(isAdmin ? [{ title: words.replies.change }] : [])]}
+        columns={[{ title: say.keyword }, { title: say.template }, ...(isAdmin ? [{ title: replyWords.change }] : [])]}
         keyOf={({ autoReplyId }) => String(autoReplyId)}
         empty={
           <Empty icon="message-circle-reply" title={say.empty}>

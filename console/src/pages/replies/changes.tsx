@@ -3,9 +3,8 @@ import { useState } from 'preact/hooks'
 import { linkTo } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { PageHead } from '../../kit/display.tsx'
-import { words } from '../../words/words.ts'
-
-const { tabs } = words.replies
+import { pages } from '../../words/en.ts'
+import { tabs } from '../../words/en-replies.ts'
 
 /** The head of a part of the page, with links to the others. */
 export function Head({ current, children }: { current: '' | 'automatic' | 'number'; children?: ComponentChildren }) {
@@ -13,8 +12,8 @@ export function Head({ current, children }: { current: '' | 'automatic' | 'numbe
   const parts = { '': tabs.optOuts, automatic: tabs.automatic, ...(role !== 'viewer' && { number: tabs.number }) }
   return (
     <>
-      <PageHead title={words.pages.replies}>{children}</PageHead>
-      <nav class="tabs" aria-label={words.pages.replies}>
+      <PageHead title={pages.replies}>{children}</PageHead>
+      <nav class="tabs" aria-label={pages.replies}>
         {Object.entries(parts).map(([part, text]) => (
           <a
             href={linkTo({ accountId, path: ['replies', part].filter(Boolean) })}

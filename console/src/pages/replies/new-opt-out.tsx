@@ -3,9 +3,8 @@ import { ask } from '../../app/api.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Select, TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
-import { words } from '../../words/words.ts'
-
-const say = words.replies.optOuts
+import * as say from '../../words/en-opt-outs.ts'
+import * as replyWords from '../../words/en-replies.ts'
 
 type Props = {
   /** The number that the person has looked for. */
@@ -31,9 +30,9 @@ export function NewOptOut({ phone: lookedFor, agents, onDone, onClose }: Props) 
     <FormDialog title={say.add} run={save} onClose={onClose}>
       {() => (
         <>
-          <TextField label={words.replies.number} value={phone} onInput={setPhone} placeholder="+48500100200" required autocomplete="off" />
+          <TextField label={replyWords.number} value={phone} onInput={setPhone} placeholder="+48500100200" required autocomplete="off" />
           <Select
-            label={words.replies.agent}
+            label={replyWords.agent}
             value={agentId}
             options={[{ value: '', text: say.allAgents }, ...agents]}
             onChange={setAgentId}

@@ -2,9 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { filter, type Place } from '../../app/place.ts'
 import { Button, TextField } from '../../kit/controls.tsx'
-import { words } from '../../words/words.ts'
-
-const say = words.replies
+import * as say from '../../words/en-replies.ts'
 
 /** Puts a number into the address. `children`: the other filters. */
 export function NumberSearch({ place, children }: { place: Place; children: ComponentChildren }) {

@@ -9,13 +9,13 @@ import { LongTable } from '../../kit/long-table.tsx'
 import { grouped } from '../../kit/phone-number.ts'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-opt-outs.ts'
+import * as replyWords from '../../words/en-replies.ts'
+import * as filterWords from '../../words/en-report-filters.ts'
 import { useAgentNames } from './agent-names.ts'
 import { Head, useChanges } from './changes.tsx'
 import { NewOptOut } from './new-opt-out.tsx'
 import { NumberSearch } from './number-search.tsx'
-
-const say = words.replies.optOuts
 
 type OptOut = { phone: string; agentId: string; block: boolean; source: keyof typeof say.sources; changedAt: string }
 
@@ -51,7 +51,7 @@ export function OptOuts({ place }: { place: Place }) {
       </Head>
       <NumberSearch place={place}>
         <Select
-          label={words.replies.agent}
+          label={replyWords.agent}
           value={agentId}
           options={[{ value: '', text: say.anyAgent }, ...options, ...(isKnown ? [] : [{ value: agentId, text: agentId }])]}
           onChange={(chosen) => filter(place, { agentId: chosen })}
@@ -59,7 +59,7 @@ export function OptOuts({ place }: { place: Place }) {
         {problem && <Problem problem={problem} onRetry={reload} />}
         {isFiltered && (
           <Button icon="x" kind="quiet" onClick={() => filter(place, { phone: undefined, agentId: undefined })}>
-            {words.reports.filters.clear}
+            {filterWords.clear}
           </Button>
         )}
       </NumberSearch>
@@ -78,11 +78,11 @@ function OptOutTable({ list, isFiltered, version, nameFor, onOpen }: TableProps)
   const isAdmin = role !== 'viewer'
   return (
     <LongTable<OptOut>
-      label={words.replies.tabs.optOuts}
+      label={replyWords.tabs.optOuts}
       path={`/accounts/${accountId}/${list}`}
       version={version}
       fresh={FRESH}
-      columns={[{ title: words.replies.number }, ...(isAdmin ? [{ title: words.replies.change }] : [])]}
+      columns={[{ title: replyWords.number }, ...(isAdmin ? [{ title: replyWords.change }] : [])]}
       // A viewer sees masked numbers, of which several may look the same.
       keyOf={({ phone, agentId, changedAt }) => [phone, agentId, changedAt].join()}
       empty={
@@ -110,7 +110,7 @@ function OptOutTable({ list, isFiltered, version, nameFor, onOpen }: TableProps)
               <span class="row-actions">
                 {([optOut.block ? 'unblock' : 'block', 'remove'] as const).map((change) => (
                   <Button kind="quiet" icon={change === 'remove' ? 'trash-2' : 'ban'} onClick={() => onOpen({ change, optOut })}>
-                    {say[change]}
+                    {say.changes[change]}
                   </Button>
                 ))}
               </span>
@@ -134,8 +134,8 @@ function ChangeDialog({ change, optOut: { phone, agentId }, agent, onDone, onClo
       : await ask(path, { method: 'PUT', body: { agentId, block: change === 'block' } })
   return (
     <Sure
-      title={`${say[change]}: ${grouped(phone)}`}
-      action={say[change]}
+      title={`${say.changes[change]}: ${grouped(phone)}`}
+      action={say.changes[change]}
       run={run}
       onDone={() => onDone(say.done[change])}
       onClose={onClose}

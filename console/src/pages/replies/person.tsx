@@ -7,11 +7,9 @@ import { Ago, Empty, Loading } from '../../kit/display.tsx'
 import { grouped } from '../../kit/phone-number.ts'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-stored.ts'
 import { Head, useChanges } from './changes.tsx'
 import { NumberSearch } from './number-search.tsx'
-
-const say = words.replies.person
 
 /** What Herald stores about a person: show, export or erase it. */
 export function PersonPage({ place }: { place: Place }) {
@@ -28,7 +26,7 @@ export function PersonPage({ place }: { place: Place }) {
           <Select
             label={say.where}
             value={where}
-            options={(['here', 'all'] as const).map((value) => ({ value, text: say.in[value] }))}
+            options={(['here', 'all'] as const).map((value) => ({ value, text: say.places[value] }))}
             onChange={(chosen) => filter(place, { in: chosen === 'all' ? chosen : undefined })}
           />
         )}
@@ -51,7 +49,7 @@ type Stored = {
   total: number
   erased: { accountId: number | null; erasedAt: string }[]
 }
-type Where = keyof typeof say.in
+type Where = keyof typeof say.places
 
 /** Herald reads all pages of the event log, which takes long in a large account. */
 const timeoutMs = 180_000
@@ -84,13 +82,13 @@ function Person({ path, where }: { path: string; where: Where }) {
       <section class="card person">
         <div class="title-row">
           <h2>{grouped(phone)}</h2>
-          <span class="note">{where === 'all' ? say.in.all : account.name}</span>
+          <span class="note">{where === 'all' ? say.places.all : account.name}</span>
           <span class="spring" />
           <ButtonLink icon="download" href={urlOf(`${path}/export`)} download>
-            {say.export}
+            {say.exportJson}
           </ButtonLink>
           <Button icon="trash-2" kind="danger" onClick={() => setOpen('erase')}>
-            {say.erase}
+            {say.changes.erase}
           </Button>
         </div>
         <p class="person-total">{say.total(total)}</p>
@@ -112,12 +110,12 @@ function Erasures({ erased, onAllow }: Stored & { onAllow: () => void }) {
       <div>
         {erased.map(({ accountId, erasedAt }) => (
           <p>
-            {say.erasedIn(say.in[accountId === null ? 'all' : 'here'])} <Ago at={erasedAt} />.
+            {say.erasedIn(say.places[accountId === null ? 'all' : 'here'])} <Ago at={erasedAt} />.
           </p>
         ))}
         <p>{needsOperator ? say.onlyOperator : say.erasedHint}</p>
       </div>
-      {!needsOperator && <Button onClick={onAllow}>{say.allow}</Button>}
+      {!needsOperator && <Button onClick={onAllow}>{say.changes.allow}</Button>}
     </div>
   )
 }
@@ -137,14 +135,14 @@ function Change({ open, path, stored: { phone, total }, where, onDone, onClose }
   const run = () => withPassword(() => ask(`${path}/${open}`, { method: 'POST', body: {}, timeoutMs }))
   return (
     <Sure
-      title={`${say[open]}: ${grouped(phone)}`}
-      action={say[open]}
+      title={`${say.changes[open]}: ${grouped(phone)}`}
+      action={say.changes[open]}
       run={run}
       onDone={() => onDone(say.done[open])}
       onClose={onClose}
       {...(open === 'erase' && { typed: phone })}
     >
-      <p>{say.sure[open](say.in[where], total)}</p>
+      <p>{say.sure[open](say.places[where], total)}</p>
     </Sure>
   )
 }

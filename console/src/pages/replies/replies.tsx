@@ -1,7 +1,7 @@
 import type { Place } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Empty } from '../../kit/display.tsx'
-import { words } from '../../words/words.ts'
+import * as storedWords from '../../words/en-stored.ts'
 import { AutomaticReplies } from './automatic.tsx'
 import { Head } from './changes.tsx'
 import { OptOuts } from './opt-outs.tsx'
@@ -18,7 +18,7 @@ export function RepliesPage({ place }: { place: Place }) {
   return (
     <>
       <Head current="number" />
-      <Empty icon="user-round" title={words.replies.person.onlyAdmins} />
+      <Empty icon="user-round" title={storedWords.onlyAdmins} />
     </>
   )
 }

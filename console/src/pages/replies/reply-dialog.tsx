@@ -5,9 +5,9 @@ import { useFrame } from '../../app/session.tsx'
 import type { useTemplates } from '../../app/templates.ts'
 import { ButtonLink, Select, TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
-import { words } from '../../words/words.ts'
-
-const say = words.replies.automatic
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-auto-replies.ts'
+import * as replyWords from '../../words/en-replies.ts'
 
 export type AutoReply = { autoReplyId: number; agentId: string; keyword: string; templateId: number }
 
@@ -40,7 +40,7 @@ export function ReplyDialog({ reply, agents, templates, onDone, onClose }: Props
     <FormDialog title={reply === undefined ? say.add : `${say.edit}: “${reply.keyword}”`} action={say.save} run={save} onClose={onClose}>
       {() => (
         <>
-          {reply === undefined && <Select label={words.replies.agent} value={agentId} options={agents} onChange={setAgentId} required />}
+          {reply === undefined && <Select label={replyWords.agent} value={agentId} options={agents} onChange={setAgentId} required />}
           <TextField label={say.keyword} value={keyword} onInput={setKeyword} hint={say.keywordHint} required autocomplete="off" />
           <Select
             label={say.template}
@@ -51,7 +51,7 @@ export function ReplyDialog({ reply, agents, templates, onDone, onClose }: Props
           />
           {templates && approved.length === 0 && (
             <p>
-              {say.noTemplate} <ButtonLink href={linkTo({ accountId, path: ['templates'] })}>{words.pages.templates}</ButtonLink>
+              {say.noTemplate} <ButtonLink href={linkTo({ accountId, path: ['templates'] })}>{pages.templates}</ButtonLink>
             </p>
           )}
         </>

@@ -6,9 +6,7 @@ import { useRun } from '../../app/run.ts'
 import { saveCsv } from '../../app/save-csv.ts'
 import { Button } from '../../kit/controls.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
-
-const say = words.reports
+import * as say from '../../words/en-reports.ts'
 
 type Props = { title: string; file: string; table: (signal: AbortSignal) => Table | Promise<Table> }
 

@@ -4,10 +4,9 @@ import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Button, Select, TextField } from '../../kit/controls.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-report-filters.ts'
 import { INTERVALS, isBackwards, PRESET_NAMES, type Wanted } from './range.ts'
-
-const say = words.reports.filters
 
 export type Campaign = { campaignId: string; name: string }
 
@@ -27,7 +26,7 @@ export function ReportFilters({ place, wanted, name }: Props) {
   const ranges = [...PRESET_NAMES, ...(range === 'own' ? [range] : [])]
   const dayField = (end: 'from' | 'to', problem?: string) => (
     <TextField
-      label={say[end]}
+      label={say.ends[end]}
       type="date"
       value={days[end] ?? ''}
       problem={problem}
@@ -36,7 +35,7 @@ export function ReportFilters({ place, wanted, name }: Props) {
     />
   )
   return (
-    <search class="filters card report-filters" aria-label={words.pages.reports}>
+    <search class="filters card report-filters" aria-label={pages.reports}>
       <Select
         label={say.of}
         value={campaignId}
@@ -48,7 +47,7 @@ export function ReportFilters({ place, wanted, name }: Props) {
       <Select
         label={say.range}
         value={range}
-        options={ranges.map((value) => ({ value, text: words.reports.ranges[value] }))}
+        options={ranges.map((value) => ({ value, text: say.ranges[value] }))}
         onChange={(chosen) => chosen !== 'own' && set({ range: chosen, from: undefined, to: undefined })}
       />
       {dayField('from')}
@@ -57,7 +56,7 @@ export function ReportFilters({ place, wanted, name }: Props) {
         <Select
           label={say.interval}
           value={interval}
-          options={INTERVALS.map((value) => ({ value, text: say[value] }))}
+          options={INTERVALS.map((value) => ({ value, text: say.intervals[value] }))}
           onChange={(chosen) => set({ interval: chosen })}
         />
       )}

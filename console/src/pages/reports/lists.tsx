@@ -8,27 +8,25 @@ import { Ago, Empty } from '../../kit/display.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
 import { grouped } from '../../kit/phone-number.ts'
 import { sentence, shortOf } from '../../timeline/outcome.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-reports.ts'
+import { failures, fallback, smsFailures } from '../../words/en-timeline.ts'
 import { readTable, TableCsv } from './download.tsx'
 import { type Days, reportsOf, withQuery } from './range.ts'
 
-const say = words.reports
-const { counts, columns } = say
-
 /** The lists of the API, which has the recipients by the state that their messages reached, and what they did. */
 const LISTS = {
-  accepted: counts.accepted,
-  sent: counts.sent,
-  delivered: counts.delivered,
-  read: counts.read,
-  failed: counts.failed,
-  expired: counts.expired,
-  clicked: counts.clicked,
-  replied: counts.replied,
-  'opted-out': counts.optedOut,
-  'sms-sent': counts['smsFallback.sent'],
-  'sms-delivered': counts['smsFallback.delivered'],
-  'sms-failed': counts['smsFallback.failed'],
+  accepted: say.counts.accepted,
+  sent: say.counts.sent,
+  delivered: say.counts.delivered,
+  read: say.counts.read,
+  failed: say.counts.failed,
+  expired: say.counts.expired,
+  clicked: say.counts.clicked,
+  replied: say.counts.replied,
+  'opted-out': say.counts.optedOut,
+  'sms-sent': say.counts['smsFallback.sent'],
+  'sms-delivered': say.counts['smsFallback.delivered'],
+  'sms-failed': say.counts['smsFallback.failed'],
   actions: say.did,
 }
 type ListName = keyof typeof LISTS
@@ -48,7 +46,6 @@ type Item = {
 const REACHED = ['messageId', 'recipient', 'occurredAt', 'reason'] as const
 const DID = ['messageId', 'recipient', 'action', 'occurredAt', 'buttonId', 'text', 'payload', 'url'] as const
 
-const { failures, smsFailures, fallback } = words.timeline
 const REASONS = { ...smsFailures, ...fallback, ...failures }
 
 const FRESH = { restMs: 15_000, isAbout: isAboutMessages }
@@ -91,7 +88,11 @@ export function CampaignLists({ place, campaignId, days }: Props) {
         label={LISTS[list]}
         path={path}
         fresh={FRESH}
-        columns={[{ title: columns.recipient }, { title: hasActions ? columns.action : columns.reason }, { title: columns.occurredAt }]}
+        columns={[
+          { title: say.columns.recipient },
+          { title: hasActions ? say.columns.action : say.columns.reason },
+          { title: say.columns.occurredAt },
+        ]}
         keyOf={({ messageId, action, occurredAt, text, url }) => [messageId, action, occurredAt, text, url].join()}
         empty={<Empty icon="users" title={say.nothing} />}
         cells={({ messageId, recipient, reason, action, text, url, occurredAt }) => (

@@ -1,8 +1,7 @@
 import type { Table } from '../../app/csv.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-reports.ts'
+import { number } from '../../words/numbers.ts'
 import type { Summary as Counts } from '../overview/report.ts'
-
-const say = words.reports
 
 type Name = keyof typeof say.counts
 export type Summary = Counts &
@@ -65,7 +64,7 @@ export function NumbersTable({ summary }: { summary: Summary }) {
             <th scope="row">
               <i /> {say.counts[name]}
             </th>
-            <td class="num">{words.number(value)}</td>
+            <td class="num">{number.format(value)}</td>
             <td>{share}</td>
           </tr>
         ))}

@@ -1,11 +1,9 @@
 import type { Table } from '../../app/csv.ts'
 import { Lines } from '../../kit/charts.tsx'
 import { Empty } from '../../kit/display.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-reports.ts'
 import { SERIES } from '../overview/history.tsx'
 import type { Interval } from './range.ts'
-
-const say = words.reports
 
 /** More lines than those of the overview can't be told apart. */
 const IN_TABLE_ONLY = ['expired', 'clicked', 'replied'] as const

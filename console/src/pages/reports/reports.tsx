@@ -7,7 +7,10 @@ import { AsCurl } from '../../kit/as-curl.tsx'
 import { ButtonLink } from '../../kit/controls.tsx'
 import { PageHead } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as paletteWords from '../../words/en-palette.ts'
+import * as filterWords from '../../words/en-report-filters.ts'
+import * as say from '../../words/en-reports.ts'
 import { Part } from '../overview/part.tsx'
 import { useRefreshed } from '../overview/refreshed.ts'
 import { TableCsv } from './download.tsx'
@@ -18,7 +21,6 @@ import { type Aggregations, aggregationsTable, OverTime } from './over-time.tsx'
 import { isBackwards, reportsOf, type Wanted, wantedOf, withQuery } from './range.ts'
 import './reports.css'
 
-const say = words.reports
 /** A report changes with each receipt, and costs more than a list. */
 const OFTEN = { everyMs: 5_000, isAbout: isAboutMessages }
 
@@ -30,7 +32,7 @@ export function ReportsPage({ place }: { place: Place }) {
   const { value } = useResource<Campaign>(campaignId && `/accounts/${account.accountId}/campaigns/${encodeURIComponent(campaignId)}`)
   return (
     <>
-      <PageHead title={words.pages.reports} note={say.note}>
+      <PageHead title={pages.reports} note={say.note}>
         {account.role !== 'viewer' && !isBackwards(days) && <Exports {...wanted} />}
       </PageHead>
       <ReportFilters place={place} wanted={wanted} name={value?.name} />
@@ -75,7 +77,7 @@ function Report({ place, wanted, name }: ReportProps) {
   const plot = say.overTime[interval]
   return (
     <div class="report">
-      <h2>{isSingle ? say.filters.single : `${words.palette.kinds.campaigns} ${name ?? campaignId}`}</h2>
+      <h2>{isSingle ? filterWords.single : `${paletteWords.kinds.campaigns} ${name ?? campaignId}`}</h2>
       <div class="report-parts">
         <Part
           title={plot}

@@ -1,9 +1,7 @@
 import { Choice } from '../../kit/controls.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-send.ts'
 import { TemplateSelect, TextArea } from '../templates/inputs.tsx'
 import type { FormProps } from './send.tsx'
-
-const say = words.send
 
 /** The content: a text, a template, or a whole object in JSON. */
 export function ContentFields({ draft, onChange, problem, isWrongJson }: FormProps & { isWrongJson: boolean }) {

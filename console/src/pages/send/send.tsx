@@ -10,13 +10,12 @@ import { Button, Select, TextField } from '../../kit/controls.tsx'
 import { Empty, PageHead } from '../../kit/display.tsx'
 import { Problem, problemAt } from '../../kit/problem.tsx'
 import { Reading } from '../../kit/reading.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-send.ts'
 import { SmsChoice } from '../templates/inputs.tsx'
 import { ContentFields } from './content-fields.tsx'
 import { bodyOf, type Draft, useDraft } from './use-draft.ts'
 import './send.css'
-
-const say = words.send
 
 /** Sends one message, as a caller of the API would. */
 export function SendPage({ place }: { place: Place }) {
@@ -25,7 +24,7 @@ export function SendPage({ place }: { place: Place }) {
   const active = sendingAgents(agents ?? [])
   return (
     <>
-      <PageHead title={words.pages.send} />
+      <PageHead title={pages.send} />
       {whyNot && <Empty icon="hand" title={whyNot} />}
       <Reading value={agents} {...read} />
       {agents && active.length === 0 && <Empty icon="bot" title={say.noAgent} />}
@@ -115,7 +114,7 @@ type DraftFieldProps = FormProps & {
 function DraftField({ draft, onChange, problem, name, path, ...rest }: DraftFieldProps) {
   return (
     <TextField
-      label={say[name]}
+      label={say.fields[name]}
       value={draft[name]}
       onInput={(value) => onChange({ [name]: value })}
       problem={problemAt(problem, path)}

@@ -10,15 +10,12 @@ import { Ago, Pill } from '../../kit/display.tsx'
 import { Icon, type IconName } from '../../kit/icon.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-templates.ts'
 import { ChangesDialog } from './changes.tsx'
 import { diffOf } from './diff.ts'
 import { SendTest } from './send-test.tsx'
 import { bodyOf, isBroken, type Status, type Template, workOf } from './template.ts'
 import type { useWork } from './use-work.ts'
-
-const say = words.templates
-const { actions } = say
 
 type Props = { place: Place; template: Resource<Template>; saved: Template | undefined; own: ReturnType<typeof useWork> }
 type Asked = 'discard' | 'remove'
@@ -44,17 +41,17 @@ export function Head({ place, template, saved, own }: Props) {
         <AsCurl {...(saved ? { path: `templates/${saved.id}` } : { path: 'templates', body: bodyOf(work, status) })} />
         {whyNotSend(account) === undefined && (
           <Button icon="smartphone" onClick={() => setOpen('test')}>
-            {say.test.title}
+            {say.testTitle}
           </Button>
         )}
         {canChange && (
           <Button isBusy={isBusy} onClick={() => (isAsked ? setOpen('saving') : void save(status))}>
-            {actions.save}
+            {say.save}
           </Button>
         )}
         {canChange && status === 'DRAFT' && (
           <Button kind="primary" icon="check" isBusy={isBusy} onClick={() => void save('APPROVED')}>
-            {actions.approve}
+            {say.approve}
           </Button>
         )}
       </div>
@@ -84,7 +81,7 @@ type MoreProps = { saved: Template | undefined; isChanged: boolean; onOpen: (ope
 function MoreActions({ saved, isChanged, onOpen }: MoreProps) {
   const action = (icon: IconName, name: Asked | 'changes') => (
     <Button kind="quiet" icon={icon} onClick={() => onOpen(name)}>
-      {actions[name]}
+      {say.actions[name]}
     </Button>
   )
   return (
@@ -106,24 +103,24 @@ function useSave({ template, saved, own }: Omit<Props, 'place'>) {
   // A new template has another page from then on, which the browser opens a moment later.
   const isCreated = useRef(false)
   const create = async (status: Status): Promise<string> => {
-    if (isCreated.current) return say.said.saved
+    if (isCreated.current) return say.isSaved
     const created = await ask<Template>(path, { method: 'POST', body: bodyOf(own.work, status) })
     isCreated.current = true
     own.wasSaved(own.work, created)
     location.replace(linkTo({ accountId, path: ['templates', String(created.id)] }))
-    return say.said.saved
+    return say.isSaved
   }
   const replace = async (status: Status, { id, updatedAt, status: before }: Template): Promise<string> => {
     const current = await ask<Template>(`${path}/${id}`)
-    if (current.updatedAt !== updatedAt && current.updatedAt !== ownVersion.current) return say.said.elsewhere
+    if (current.updatedAt !== updatedAt && current.updatedAt !== ownVersion.current) return say.notSaved
     const stored = await ask<Template>(`${path}/${id}`, { method: 'PUT', body: bodyOf(own.work, status) })
     ownVersion.current = stored.updatedAt
     own.wasSaved(own.work, stored)
-    return before === status ? say.said.saved : say.said.approved
+    return before === status ? say.isSaved : say.isApproved
   }
   const save = (status: Status) =>
     run(async () => {
-      if (isBroken(own.work)) return say.said.brokenJson
+      if (isBroken(own.work)) return say.brokenJson
       return await (saved ? replace(status, saved) : create(status))
     })
   return { ...running, save }
@@ -148,7 +145,7 @@ function Opened({ open, place, saved, own, save, onClose }: OpenedProps) {
   }
   const runs: Record<Asked, () => Promise<void>> = { discard: async () => forget(), remove }
   return (
-    <Sure title={`${actions[open]}?`} action={actions[open]} run={runs[open]} onDone={onClose} onClose={onClose}>
+    <Sure title={`${say.actions[open]}?`} action={say.actions[open]} run={runs[open]} onDone={onClose} onClose={onClose}>
       <p>{say.asks[open](lines.filter(({ is }) => is !== 'same').length)}</p>
     </Sure>
   )

@@ -2,14 +2,12 @@ import { Pill } from '../../kit/display.tsx'
 import { Icon } from '../../kit/icon.tsx'
 import { Meter } from '../../kit/meter.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-templates.ts'
 import type { Facts, useCheck } from './use-check.ts'
-
-const say = words.templates
 
 /** Where a part of the template is, for people: `/message/data/cards/0/title` is `Card 1: Title`. */
 function whereOf(path: string): string {
-  const numbered = path.replace(/(card|button)s\/(\d+)/g, (_, part: 'card' | 'button', index: string) => say[part](Number(index) + 1))
+  const numbered = path.replace(/(card|button)s\/(\d+)/g, (_, part: 'card' | 'button', index: string) => say.parts[part](Number(index) + 1))
   const [, root = '', ...keys] = numbered.split('/')
   const names = keys.filter((key) => key !== 'data').map((key) => say.fields[key] ?? key)
   return names.join(': ') || (root === 'name' ? say.name : (say.fields[root] ?? path))
@@ -22,14 +20,14 @@ export function Checks({ result: { check, problem, isCurrent, retry }, onlyFacts
   const facts = check?.facts
   const wrong = check?.violations.length ?? 0
   return (
-    <aside class="checks" aria-label={say.check.title} aria-busy={!isCurrent}>
+    <aside class="checks" aria-label={say.checkTitle} aria-busy={!isCurrent}>
       {problem && <Problem problem={problem} onRetry={retry} />}
       {check && !onlyFacts && (
         <section class="card">
-          <h2>{say.check.title}</h2>
+          <h2>{say.checkTitle}</h2>
           <p role="status">
             <Pill tone={wrong === 0 ? 'good' : 'bad'} icon={wrong === 0 ? 'check' : 'circle-alert'}>
-              {wrong === 0 ? say.check.valid : say.check.wrong(wrong)}
+              {wrong === 0 ? say.valid : say.wrong(wrong)}
             </Pill>
           </p>
           <Notes tone="bad" notes={check.violations.map(({ path, reason }) => ({ path, note: `${reason}.` }))} />

@@ -6,7 +6,8 @@ import { Choice } from '../../kit/controls.tsx'
 import { Crumbs } from '../../kit/crumbs.tsx'
 import { Icon } from '../../kit/icon.tsx'
 import { Reading } from '../../kit/reading.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-templates.ts'
 import { Head } from './actions.tsx'
 import { Checks } from './checks.tsx'
 import type { Editing } from './field-view.tsx'
@@ -17,8 +18,6 @@ import { useCheck } from './use-check.ts'
 import { useDrawn } from './use-drawn.ts'
 import { useWork } from './use-work.ts'
 import { pointerTo, withValue } from './values.ts'
-
-const say = words.templates
 
 /** A template that somebody else changes shows it soon. */
 const REST_MS = 15_000
@@ -33,7 +32,7 @@ export function ComposerPage({ place, id }: { place: Place; id: string }) {
   return (
     <>
       <Crumbs page="templates">{isNew ? say.add : (value?.name ?? id)}</Crumbs>
-      {!isNew && value === undefined && <h1 class={template.problem === undefined ? 'sr' : ''}>{words.pages.templates}</h1>}
+      {!isNew && value === undefined && <h1 class={template.problem === undefined ? 'sr' : ''}>{pages.templates}</h1>}
       {!isNew && <Reading {...template} />}
       {(isNew || value !== undefined) && <Composer place={place} template={template} />}
     </>

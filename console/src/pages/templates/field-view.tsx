@@ -5,13 +5,11 @@ import { sentenceOf } from '../../kit/problem.tsx'
 import { TimeField } from '../../kit/time-field.tsx'
 import { shownUrl } from '../../phone/meant.ts'
 import { loading } from '../../words/en-kit.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-templates.ts'
 import { isShown, KINDS, OPTIONS, pathOf } from './fields.ts'
 import { TemplateSelect, TextArea } from './inputs.tsx'
 import type { Images } from './use-drawn.ts'
 import { type Path, textAt, valueAt } from './values.ts'
-
-const say = words.templates
 
 /** The content that is edited, and what is known about it. */
 export type Editing = {
@@ -133,14 +131,14 @@ function ImageNote({ url, editing: { images, lookAgain } }: { url: string; editi
           {image.problem.details[0]?.reason ?? sentenceOf(image.problem)}
         </Pill>
         <Button kind="quiet" icon="refresh-cw" onClick={() => lookAgain(url)}>
-          {say.image.again}
+          {say.lookAgain}
         </Button>
       </span>
     )
   }
   return (
     <Pill tone="good" icon="check">
-      {say.image.good(image.width, image.height, image.bytes)}
+      {say.imageFacts(image.width, image.height, image.bytes)}
     </Pill>
   )
 }

@@ -2,14 +2,13 @@ import { useRef } from 'preact/hooks'
 import { fieldsOf, isFilled } from '../../../../server/src/content/untrusted.ts'
 import { Choice, TextField } from '../../kit/controls.tsx'
 import { Icon } from '../../kit/icon.tsx'
-import { words } from '../../words/words.ts'
+import * as sendWords from '../../words/en-send.ts'
+import * as say from '../../words/en-templates.ts'
 import { type Editing, Fields } from './field-view.tsx'
 import { FIELDS } from './fields.ts'
 import { TextArea } from './inputs.tsx'
 import { ButtonsField, CardsField } from './parts.tsx'
 import { type ContentType, isContentType, jsonOf, readJson, TYPE_ICONS, TYPES, type Work } from './template.ts'
-
-const say = words.templates
 
 type Props = {
   work: Work
@@ -40,8 +39,8 @@ export function TemplateFields({ work, onChange, problemOf }: Omit<Props, 'editi
         label={say.service}
         value={work.basic ? 'basic' : 'rich'}
         options={[
-          { value: 'rich', text: say.services.rich },
-          { value: 'basic', text: say.services.basic },
+          { value: 'rich', text: say.rcs },
+          { value: 'basic', text: say.rcsBasic },
         ]}
         onChange={(service) => onChange({ basic: service === 'basic' })}
       />
@@ -114,7 +113,7 @@ export function JsonView({ work, onChange, problem }: Pick<Props, 'work' | 'onCh
   const read = readJson(shown)
   return (
     <TextArea
-      label={words.send.json}
+      label={sendWords.json}
       value={shown}
       rows={Math.min(34, Math.max(14, shown.split('\n').length + 1))}
       onInput={type}

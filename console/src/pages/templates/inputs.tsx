@@ -1,7 +1,7 @@
 import { useTemplates } from '../../app/templates.ts'
 import { Choice, Field, Select } from '../../kit/controls.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as sendWords from '../../words/en-send.ts'
 
 // What the composer and the page that sends a message have in common.
 
@@ -43,7 +43,7 @@ export function TemplateSelect({ label, value, onChange, problem }: SelectProps)
   const options = (approved ?? []).map(({ id, name }) => ({ value: String(id), text: name }))
   if (!options.some((option) => option.value === value)) {
     const draft = templates?.find(({ id }) => String(id) === value)
-    options.unshift({ value, text: draft?.name ?? (value || words.send.chooseTemplate) })
+    options.unshift({ value, text: draft?.name ?? (value || sendWords.chooseTemplate) })
   }
   return (
     <>
@@ -53,7 +53,7 @@ export function TemplateSelect({ label, value, onChange, problem }: SelectProps)
         onChange={onChange}
         options={options}
         required
-        hint={problem ?? (approved?.length === 0 && words.send.noTemplate)}
+        hint={problem ?? (approved?.length === 0 && sendWords.noTemplate)}
       />
       {failed && <Problem problem={failed} onRetry={reload} />}
     </>
@@ -62,15 +62,14 @@ export function TemplateSelect({ label, value, onChange, problem }: SelectProps)
 
 /** Whether recipients whom RCS does not reach get an SMS. */
 export function SmsChoice({ hasSms, onChange }: { hasSms: boolean; onChange: (more: { hasSms: boolean }) => void }) {
-  const { sms, noSms, withSms } = words.send
   return (
     <Choice
-      label={sms}
+      label={sendWords.sms}
       value={hasSms ? 'yes' : 'no'}
       onChange={(value) => onChange({ hasSms: value === 'yes' })}
       options={[
-        { value: 'no', text: noSms },
-        { value: 'yes', text: withSms },
+        { value: 'no', text: sendWords.noSms },
+        { value: 'yes', text: sendWords.withSms },
       ]}
     />
   )

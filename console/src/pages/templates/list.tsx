@@ -9,17 +9,16 @@ import { Filters } from '../../kit/filters.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
 import { Reading } from '../../kit/reading.tsx'
 import { meantOf } from '../../phone/meant.ts'
+import { pages } from '../../words/en.ts'
 import { nothingFound } from '../../words/en-kit.ts'
-import { words } from '../../words/words.ts'
+import * as messageWords from '../../words/en-messages.ts'
+import * as say from '../../words/en-templates.ts'
 import { Previews } from './previews.tsx'
 import { firstTextOf, type Template } from './template.ts'
 
-const say = words.templates
-const { columns } = say
-
 const FILTERS = [
-  { name: 'status', label: columns.status, any: words.messages.filters.anyStatus, texts: say.statuses },
-  { name: 'type', label: columns.type, any: say.anyContent, texts: say.types },
+  { name: 'status', label: say.status, any: messageWords.filters.anyStatus, texts: say.statuses },
+  { name: 'type', label: say.content, any: say.anyContent, texts: say.types },
 ]
 
 /** All templates of the account, and one of them as phones show it. */
@@ -28,7 +27,7 @@ export function TemplateList({ place }: { place: Place }) {
   const path = `templates${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`
   return (
     <>
-      <PageHead title={words.pages.templates}>
+      <PageHead title={pages.templates}>
         <AsCurl path={path} />
         <AddLink />
       </PageHead>
@@ -58,14 +57,14 @@ function Shown({ place, path, isFiltered }: { place: Place; path: string; isFilt
     <div class={`gallery ${chosen === null ? '' : 'has-choice'}`}>
       <div>
         <LongTable<Template>
-          label={words.pages.templates}
+          label={pages.templates}
           path={`/accounts/${accountId}/${path}`}
           columns={[
-            { title: columns.name },
-            { title: columns.type, isWide: true },
-            { title: columns.status },
-            { title: columns.updated, isWide: true },
-            { title: columns.preview },
+            { title: say.template },
+            { title: say.content, isWide: true },
+            { title: say.status },
+            { title: say.updated, isWide: true },
+            { title: say.preview },
           ]}
           keyOf={({ id }) => String(id)}
           cells={(template) => <Cells template={template} place={place} isShown={String(template.id) === String(shown)} />}

@@ -3,13 +3,11 @@ import { useRef, useState } from 'preact/hooks'
 import { Button as PressButton, Select } from '../../kit/controls.tsx'
 import { Icon, type IconName } from '../../kit/icon.tsx'
 import type { Button } from '../../phone/content.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-templates.ts'
 import { type Editing, Fields } from './field-view.tsx'
 import { BUTTON_FIELDS, CARD_FIELDS } from './fields.ts'
 import { BUTTON_ICONS, BUTTON_TYPES } from './template.ts'
 import { listAt, type Path, textAt } from './values.ts'
-
-const say = words.templates
 
 type Summary = { icon: IconName; title: string; note?: string }
 
@@ -43,7 +41,7 @@ function PartList({ part, path, editing, fresh, summaryOf, children }: ListProps
               <details open={keys[index] === added}>
                 <summary>
                   <Icon name="chevron-right" size={14} class="soft" />
-                  <SummaryView {...summaryOf([...path, index])} name={say[part](index + 1)} />
+                  <SummaryView {...summaryOf([...path, index])} name={say.parts[part](index + 1)} />
                 </summary>
                 <div class="form part-body">
                   {children([...path, index])}

@@ -2,9 +2,7 @@ import { nameOf, sendingAgents, useAgents } from '../../app/agents.ts'
 import { useFrame } from '../../app/session.tsx'
 import { colorOf, type Drawn } from '../../phone/drawn.ts'
 import { Phone } from '../../phone/phone.tsx'
-import { words } from '../../words/words.ts'
-
-const say = words.templates
+import * as say from '../../words/en-templates.ts'
 
 const PLATFORMS = ['android', 'iphone'] as const
 

@@ -9,13 +9,13 @@ import { Dialog } from '../../kit/dialog.tsx'
 import { Problem, problemAt } from '../../kit/problem.tsx'
 import { Reading } from '../../kit/reading.tsx'
 import { outcomeOf } from '../../timeline/outcome.ts'
-import { words } from '../../words/words.ts'
+import * as kitWords from '../../words/en-kit.ts'
+import * as sendWords from '../../words/en-send.ts'
+import * as say from '../../words/en-templates.ts'
 import { MessagePhone } from '../messages/message-phone.tsx'
 import { StatusPills } from '../messages/status.tsx'
 import { useMessage } from '../messages/use-message.ts'
 import '../messages/messages.css'
-
-const say = words.templates.test
 
 type Props = { place: Place; basic: boolean; message: unknown; onClose: () => void }
 
@@ -41,24 +41,24 @@ export function SendTest({ place, basic, message, onClose }: Props) {
   }
   return (
     <Dialog
-      title={say.title}
+      title={say.testTitle}
       onClose={onClose}
-      closing={words.kit.close}
+      closing={kitWords.close}
       closesOutside={false}
       onSubmit={submit}
-      actions={active.length > 0 && <Submit text={words.send.submit} icon="send" />}
+      actions={active.length > 0 && <Submit text={sendWords.submit} icon="send" />}
     >
-      <p class="note">{agents !== undefined && active.length === 0 ? words.send.noAgent : say.hint}</p>
+      <p class="note">{agents !== undefined && active.length === 0 ? sendWords.noAgent : say.testHint}</p>
       <Reading value={agents} {...read} />
       <div class="test-fields">
         <Select
-          label={words.send.agent}
+          label={sendWords.agent}
           value={agentId ?? active[0]?.agentId ?? ''}
           onChange={setAgentId}
           options={active.map((agent) => ({ value: agent.agentId, text: nameOf(agent) }))}
         />
         <TextField
-          label={words.send.recipient}
+          label={sendWords.fields.recipient}
           value={recipient}
           onInput={setRecipient}
           placeholder="+48500100200"
@@ -90,7 +90,7 @@ function Followed({ messageId, place }: { messageId: string; place: Place }) {
           </p>
         )}
       </div>
-      <a href={linkTo({ accountId, path: ['messages', messageId] })}>{words.send.follow}</a>
+      <a href={linkTo({ accountId, path: ['messages', messageId] })}>{sendWords.follow}</a>
       {message.value && items && <MessagePhone place={place} message={message.value} items={items} />}
     </div>
   )

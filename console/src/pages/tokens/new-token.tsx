@@ -5,10 +5,10 @@ import { TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import { ShownOnce } from '../../kit/shown-once.tsx'
 import { TimeField } from '../../kit/time-field.tsx'
-import { words } from '../../words/words.ts'
+import * as peopleWords from '../../words/en-people.ts'
+import * as say from '../../words/en-tokens.ts'
 import { RoleField } from '../people/role-fields.tsx'
 
-const say = words.tokens
 const MONTHS_3 = 90 * 86_400_000
 
 type Given = { name: string; role: Role; accountIds: number[]; expiresAt: string | undefined }
@@ -45,7 +45,7 @@ function fieldsOf({ given: { name, role, accountIds, expiresAt }, wrongAt, onCha
   return (
     <>
       <TextField
-        label={words.people.name}
+        label={peopleWords.name}
         value={name}
         onInput={(text) => onChange({ name: text })}
         required
@@ -56,7 +56,7 @@ function fieldsOf({ given: { name, role, accountIds, expiresAt }, wrongAt, onCha
       <RoleField
         role={role}
         hasOperator
-        hints={{ ...words.people.roleHints, operator: say.operatorHint }}
+        hints={{ ...peopleWords.roleHints, operator: say.operatorHint }}
         onChange={(chosen) => onChange({ role: chosen })}
       />
       {role !== 'operator' && (

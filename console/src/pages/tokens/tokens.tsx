@@ -6,13 +6,14 @@ import { Button } from '../../kit/controls.tsx'
 import { Ago, Empty, PageHead, Pill } from '../../kit/display.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
 import { Sure } from '../../kit/sure.tsx'
+import { pages } from '../../words/en.ts'
+import * as peopleWords from '../../words/en-people.ts'
+import * as sessionWords from '../../words/en-sessions.ts'
+import * as say from '../../words/en-tokens.ts'
 import { listed } from '../../words/numbers.ts'
-import { words } from '../../words/words.ts'
 import { nameOfAccount } from '../people/person.ts'
 import { NewToken } from './new-token.tsx'
 import '../people/people.css'
-
-const say = words.tokens
 
 /** A credential with which a program uses the admin API. */
 type Token = {
@@ -44,7 +45,7 @@ export function TokensPage({ place }: { place: Place }) {
   }
   return (
     <>
-      <PageHead title={words.pages.tokens}>
+      <PageHead title={pages.tokens}>
         <Button kind="primary" icon="plus" onClick={open}>
           {say.add}
         </Button>
@@ -71,13 +72,13 @@ type TableProps = { version: number; onRevoke: (token: Token) => void }
 function TokenTable({ version, onRevoke }: TableProps) {
   return (
     <LongTable<Token>
-      label={words.pages.tokens}
+      label={pages.tokens}
       path="/tokens?sort=-tokenId"
       columns={[
         { title: say.token },
-        { title: words.people.sessions.used, isWide: true },
+        { title: sessionWords.used, isWide: true },
         { title: say.expires },
-        { title: words.people.sessions.action, isNumber: true },
+        { title: sessionWords.action, isNumber: true },
       ]}
       keyOf={({ tokenId }) => String(tokenId)}
       cells={(token) => <Cells token={token} onRevoke={() => onRevoke(token)} />}
@@ -102,11 +103,11 @@ function Cells({ token, onRevoke }: { token: Token; onRevoke: () => void }) {
       <td>
         <span class="token-name">{name}</span> {isOver && <Pill tone="plain">{revokedAt === undefined ? say.expired : say.revoked}</Pill>}
         <small>
-          {words.people.roles[role]}, {where}
+          {peopleWords.roles[role]}, {where}
         </small>
         {/* Narrow pages have no column for it. */}
         <small class="is-narrow">
-          {words.people.sessions.used}: {used}
+          {sessionWords.used}: {used}
         </small>
       </td>
       <td class="is-wide when">{used}</td>

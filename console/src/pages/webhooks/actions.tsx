@@ -7,12 +7,10 @@ import { Button } from '../../kit/controls.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { Sure } from '../../kit/sure.tsx'
 import { isAccepted } from '../../timeline/webhooks.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-webhooks.ts'
 import { type Attempt, type ChangedEndpoint, type Endpoint, pathOf } from './endpoints.ts'
 import { ReplayDialog } from './replay.tsx'
 import { SecretDialog } from './secret.tsx'
-
-const say = words.webhooks
 
 type Open = 'replay' | 'rotate' | 'disable' | 'delete'
 
@@ -60,10 +58,10 @@ export function EndpointActions({ endpoint, onChanged }: { endpoint: Endpoint; o
           {say.rotate}
         </Button>
         <Button icon="power" isBusy={isBusy} onClick={() => (isActive ? setOpen('disable') : void run(() => setStatus('ACTIVE')))}>
-          {isActive ? say.disable : say.enable}
+          {isActive ? say.ends.disable : say.enable}
         </Button>
         <Button icon="trash-2" kind="danger" onClick={() => setOpen('delete')}>
-          {say.delete}
+          {say.ends.delete}
         </Button>
       </div>
       <p class="said" role="status">
@@ -73,7 +71,7 @@ export function EndpointActions({ endpoint, onChanged }: { endpoint: Endpoint; o
       {open === 'replay' && <ReplayDialog path={path} missedSince={missedSince} onClose={close} onReplayed={replayed} />}
       {open === 'rotate' && <RotateDialog path={path} onDone={onChanged} onClose={close} />}
       {(open === 'disable' || open === 'delete') && (
-        <Sure title={say[open]} action={say[open]} run={end[open]} onDone={ended} onClose={close}>
+        <Sure title={say.ends[open]} action={say.ends[open]} run={end[open]} onDone={ended} onClose={close}>
           <p>{say.sure[open](pending)}</p>
         </Sure>
       )}

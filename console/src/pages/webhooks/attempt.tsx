@@ -9,10 +9,8 @@ import { Ago, Fact, Loading, Pill } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { useReplay } from '../../timeline/use-replay.ts'
 import { isAccepted } from '../../timeline/webhooks.ts'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-webhooks.ts'
 import { type Attempt, pathOf } from './endpoints.ts'
-
-const say = words.webhooks
 
 type Props = { endpointId: number; attempt: Attempt; onChanged: () => void }
 

@@ -6,11 +6,11 @@ import { AsCurl, ownCursor } from '../../kit/as-curl.tsx'
 import { Button, Choice, Copy } from '../../kit/controls.tsx'
 import { Empty, Loading } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as kitWords from '../../words/en-kit.ts'
+import * as say from '../../words/en-webhooks.ts'
 import { AttemptRow } from './attempt.tsx'
 import { type Attempt, type Page, pathOf } from './endpoints.ts'
 
-const say = words.webhooks
 const PAGE_LENGTH = 50
 
 /** What was posted, newest first. */
@@ -65,8 +65,8 @@ export function Attempts({ endpointId, place, pace }: { endpointId: number; plac
       {(next || cursor) && (
         <footer>
           {next && items.length < PAGE_LENGTH && <span class="note">{say.partly}</span>}
-          {cursor && <Button onClick={() => filter(place, { cursor: undefined })}>{words.kit.newest}</Button>}
-          {next && <Button onClick={() => filter(place, { cursor: next })}>{words.kit.older}</Button>}
+          {cursor && <Button onClick={() => filter(place, { cursor: undefined })}>{kitWords.newest}</Button>}
+          {next && <Button onClick={() => filter(place, { cursor: next })}>{kitWords.older}</Button>}
         </footer>
       )}
     </section>

@@ -6,12 +6,13 @@ import { AsCurl } from '../../kit/as-curl.tsx'
 import { Button } from '../../kit/controls.tsx'
 import { Ago, Empty, Loading, PageHead, Pill } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import { pages } from '../../words/en.ts'
+import * as say from '../../words/en-webhooks.ts'
+import { upTo } from '../../words/numbers.ts'
 import { type Endpoint, healthOf, type Page, typesOf } from './endpoints.ts'
 import { NewEndpoint } from './new-endpoint.tsx'
 import { SuccessBar } from './success-bar.tsx'
 
-const say = words.webhooks
 const LIST = 'webhook-endpoints?limit=200'
 
 /** All endpoints of the account, with what is wrong with them. */
@@ -26,7 +27,7 @@ export function EndpointList({ isAdding }: { isAdding: boolean }) {
   }
   return (
     <>
-      <PageHead title={words.pages.webhooks} note={say.note}>
+      <PageHead title={pages.webhooks} note={say.note}>
         <AsCurl path={LIST} />
         {canChange && (
           <Button kind="primary" icon="plus" onClick={() => go({ accountId, path: ['webhooks', 'new'] })}>
@@ -66,11 +67,11 @@ function EndpointRow({ endpoint, accountId }: { endpoint: Endpoint; accountId: n
       <dl class="numbers">
         <div>
           <dt>{say.pending}</dt>
-          <dd>{words.upTo(pending)}</dd>
+          <dd>{upTo(pending)}</dd>
         </div>
         <div class={failed > 0 ? 'is-bad' : ''}>
           <dt>{say.failed}</dt>
-          <dd>{words.upTo(failed)}</dd>
+          <dd>{upTo(failed)}</dd>
         </div>
       </dl>
       <p class="endpoint-health">

@@ -6,13 +6,12 @@ import { useFrame } from '../../app/session.tsx'
 import { Crumbs } from '../../kit/crumbs.tsx'
 import { Ago, Facts, Loading, Pill } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-webhooks.ts'
 import { EndpointActions } from './actions.tsx'
 import { Attempts } from './attempts.tsx'
 import { type Endpoint, healthOf, pathOf, typesOf } from './endpoints.ts'
 import { SuccessBar } from './success-bar.tsx'
 
-const say = words.webhooks
 /** Events that are posted again arrive a little after a change. */
 const FIRST_MS = 1_000
 

@@ -1,5 +1,5 @@
 import type { Tone } from '../../kit/display.tsx'
-import { words } from '../../words/words.ts'
+import * as webhookWords from '../../words/en-webhooks.ts'
 
 export type Endpoint = {
   endpointId: number
@@ -40,11 +40,11 @@ export const isFailing = ({ failingSince, disabledBecause }: Endpoint) => failin
 
 /** How an endpoint is, in a word and a colour. */
 export function healthOf({ status, failingSince }: Endpoint): { text: string; tone: Tone } {
-  if (status === 'DISABLED') return { text: words.webhooks.disabled, tone: 'plain' }
-  return failingSince === undefined ? { text: words.webhooks.healthy, tone: 'good' } : { text: words.webhooks.failing, tone: 'bad' }
+  if (status === 'DISABLED') return { text: webhookWords.disabled, tone: 'plain' }
+  return failingSince === undefined ? { text: webhookWords.healthy, tone: 'good' } : { text: webhookWords.failing, tone: 'bad' }
 }
 
 /** The path of an endpoint in the admin API. */
 export const pathOf = (accountId: number, endpointId: number, more = '') => `/accounts/${accountId}/webhook-endpoints/${endpointId}${more}`
 
-export const typesOf = ({ types }: Endpoint) => types?.join(', ') ?? words.webhooks.allTypes
+export const typesOf = ({ types }: Endpoint) => types?.join(', ') ?? webhookWords.allTypes

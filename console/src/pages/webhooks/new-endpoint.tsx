@@ -7,10 +7,8 @@ import { CodeBlock } from '../../kit/code-block.tsx'
 import { Button, TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import { Problem } from '../../kit/problem.tsx'
-import { words } from '../../words/words.ts'
+import * as say from '../../words/en-webhooks.ts'
 import { SecretDialog } from './secret.tsx'
-
-const say = words.webhooks
 
 /** Adds an endpoint, and shows its secret, which can't be read later. */
 export function NewEndpoint({ onClose }: { onClose: () => void }) {

@@ -4,9 +4,7 @@ import { Choice, TextField } from '../../kit/controls.tsx'
 import { Ago } from '../../kit/display.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import { fromField, toField } from '../../kit/time-field.tsx'
-import { words } from '../../words/words.ts'
-
-const say = words.webhooks
+import * as say from '../../words/en-webhooks.ts'
 
 /** `alreadyDue`: events that are posted now anyway. */
 type Replayed = { replayed: number; alreadyDue: number }

@@ -3,7 +3,7 @@ import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import { isAccepted } from '../../timeline/webhooks.ts'
-import { words } from '../../words/words.ts'
+import * as webhookWords from '../../words/en-webhooks.ts'
 import { type Attempt, type Endpoint, type Page, pathOf } from './endpoints.ts'
 
 const SHOWN = 40
@@ -23,7 +23,7 @@ export function SuccessBar({ endpoint: { endpointId, oldestPendingAt } }: { endp
     <div class="success">
       {problem && <Problem problem={problem} onRetry={reload} />}
       {value && <Bars items={value.items.toReversed()} />}
-      {lagMs >= LAG_FROM_MS && <small class="lag">{words.webhooks.lag(lagMs)}</small>}
+      {lagMs >= LAG_FROM_MS && <small class="lag">{webhookWords.lag(lagMs)}</small>}
     </div>
   )
 }
@@ -40,7 +40,7 @@ function Bars({ items }: { items: Attempt[] }) {
           <i class={isAccepted(attempt) ? 'is-good' : 'is-bad'} />
         ))}
       </div>
-      <small>{items.length === 0 ? words.webhooks.noAttempts : words.webhooks.acceptedOf(accepted, items.length)}</small>
+      <small>{items.length === 0 ? webhookWords.noAttempts : webhookWords.acceptedOf(accepted, items.length)}</small>
     </>
   )
 }

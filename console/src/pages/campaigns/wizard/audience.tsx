@@ -2,10 +2,10 @@ import { type Resource, useResource } from '../../../app/resource.ts'
 import { useFrame } from '../../../app/session.tsx'
 import { Facts } from '../../../kit/display.tsx'
 import { Reading } from '../../../kit/reading.tsx'
-import { words } from '../../../words/words.ts'
+import * as campaignWords from '../../../words/en-campaigns.ts'
+import * as say from '../../../words/en-wizard.ts'
+import { number } from '../../../words/numbers.ts'
 import { type Draft, MAX_GROUPS } from './draft.ts'
-
-const say = words.campaigns.wizard
 
 /** `recipients` and `optedOut` are null if the groups are too large to count. */
 type Audience = { members: number; recipients: number | null; optedOut: number | null }
@@ -23,7 +23,7 @@ export function useAudience({ agentId, groups }: Pick<Draft, 'agentId' | 'groups
 /** To how many something is sent, in words, too. Of groups that are too large to count, at most. */
 export function reachOf({ members, recipients, optedOut }: Audience) {
   const reached = recipients === null ? members : recipients - (optedOut ?? 0)
-  return { reached, inWords: words.campaigns.atMost(words.campaigns.recipients(reached), recipients !== null) }
+  return { reached, inWords: campaignWords.atMost(campaignWords.recipients(reached), recipients !== null) }
 }
 
 export function AudienceFacts({ counted }: { counted: Counted }) {
@@ -45,9 +45,9 @@ function Reach({ audience }: { audience: Audience }) {
     <>
       <Facts
         facts={[
-          [say.members, words.number(members)],
-          [say.overlap, recipients && words.number(members - recipients)],
-          [say.optedOut, optedOut && words.number(optedOut)],
+          [say.members, number.format(members)],
+          [say.overlap, recipients && number.format(members - recipients)],
+          [say.optedOut, optedOut && number.format(optedOut)],
           [say.reached, <b>{inWords}</b>],
         ]}
       />

@@ -5,11 +5,10 @@ import { Select, TextField } from '../../../kit/controls.tsx'
 import { Empty } from '../../../kit/display.tsx'
 import type { Content } from '../../../phone/content.ts'
 import { stage } from '../../../words/en-phones.ts'
-import { words } from '../../../words/words.ts'
+import * as sendWords from '../../../words/en-send.ts'
+import * as say from '../../../words/en-wizard.ts'
 import { ContentPhone } from '../content-phone.tsx'
 import { type StepProps, TEMPLATE } from './draft.ts'
-
-const say = words.campaigns.wizard
 
 export type Template = { id: number; name: string; status: 'DRAFT' | 'APPROVED'; basic: boolean; message: Content }
 /** `value`: the approved ones. */
@@ -25,16 +24,16 @@ export function ContentStep({ draft, change, wrong, agents, templates: { value: 
       <div class="form">
         <TextField label={say.name} value={draft.name} onInput={(name) => change({ name })} problem={wrong('/name')} autocomplete="off" />
         <Select
-          label={words.send.agent}
+          label={sendWords.agent}
           value={draft.agentId}
           options={agents.map((agent) => ({ value: agent.agentId, text: nameOf(agent) }))}
           onChange={(agentId) => change({ agentId })}
         />
         <Select
-          label={words.send.template}
+          label={sendWords.template}
           value={draft.templateId}
           options={[
-            { value: '', text: words.send.chooseTemplate },
+            { value: '', text: sendWords.chooseTemplate },
             ...(items ?? []).map(({ id, name }) => ({ value: String(id), text: name })),
           ]}
           onChange={(templateId) => change({ templateId })}
@@ -42,7 +41,7 @@ export function ContentStep({ draft, change, wrong, agents, templates: { value: 
         />
         {items?.length === 0 && (
           <p class="hint">
-            {words.send.noTemplate} <a href={linkTo({ accountId, path: ['templates'] })}>{say.toTemplates}</a>
+            {sendWords.noTemplate} <a href={linkTo({ accountId, path: ['templates'] })}>{say.toTemplates}</a>
           </p>
         )}
       </div>

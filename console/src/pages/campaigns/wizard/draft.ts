@@ -1,9 +1,7 @@
 import { composeText, linksIn } from '../../../../../server/src/sms/compose.ts'
 import { measureText } from '../../../../../server/src/sms/segments.ts'
 import type { Violation } from '../../../app/api.ts'
-import { words } from '../../../words/words.ts'
-
-const say = words.campaigns.wizard
+import * as say from '../../../words/en-wizard.ts'
 
 export const STEPS = ['content', 'groups', 'time', 'sms', 'review'] as const
 export type Step = (typeof STEPS)[number]

@@ -4,10 +4,8 @@ import { linkTo, type Target } from '../../../app/place.ts'
 import { useFrame } from '../../../app/session.tsx'
 import { Button } from '../../../kit/controls.tsx'
 import { Problem } from '../../../kit/problem.tsx'
-import { words } from '../../../words/words.ts'
+import * as say from '../../../words/en-wizard.ts'
 import { STEPS, type Step, stepOf } from './draft.ts'
-
-const say = words.campaigns.wizard
 
 export const placeOfStep = (accountId: number, step: Step): Target => ({ accountId, path: ['campaigns', 'new'], query: { step } })
 

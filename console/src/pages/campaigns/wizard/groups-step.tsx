@@ -4,12 +4,11 @@ import { linkTo } from '../../../app/place.ts'
 import { useFrame } from '../../../app/session.tsx'
 import { TextField } from '../../../kit/controls.tsx'
 import { Reading } from '../../../kit/reading.tsx'
+import { pages } from '../../../words/en.ts'
 import { nothingFound } from '../../../words/en-kit.ts'
-import { words } from '../../../words/words.ts'
+import * as say from '../../../words/en-wizard.ts'
 import { AudienceFacts, type Counted } from './audience.tsx'
 import { GROUPS, type StepProps } from './draft.ts'
-
-const say = words.campaigns.wizard
 
 /** `members` is undefined if the group was deleted after it had been chosen. */
 type Group = { segmentId: number; name?: string; members?: number }
@@ -30,7 +29,7 @@ export function GroupsStep({ draft, change, wrong, counted }: StepProps & { coun
     <div class="form">
       {items && <TextField label={say.findGroup} value={text} onInput={setText} autocomplete="off" />}
       <fieldset class="camp-groups" aria-describedby="camp-groups-hint">
-        <legend>{words.pages.groups}</legend>
+        <legend>{pages.groups}</legend>
         <Reading value={items} {...read} />
         {items?.length === 0 && (
           <p>

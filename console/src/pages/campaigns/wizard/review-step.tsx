@@ -2,15 +2,15 @@ import type { ComponentChildren } from 'preact'
 import type { Violation } from '../../../app/api.ts'
 import { TextField } from '../../../kit/controls.tsx'
 import { Facts } from '../../../kit/display.tsx'
+import { pages } from '../../../words/en.ts'
+import * as campaignWords from '../../../words/en-campaigns.ts'
 import { typeToConfirm } from '../../../words/en-kit.ts'
+import * as say from '../../../words/en-wizard.ts'
 import { momentOf } from '../../../words/numbers.ts'
-import { words } from '../../../words/words.ts'
 import { AudienceFacts, type Counted, reachOf } from './audience.tsx'
 import type { Template } from './content-step.tsx'
 import { type Draft, smsParts } from './draft.ts'
 import { StepLinks } from './frame.tsx'
-
-const say = words.campaigns.wizard
 
 type Props = {
   draft: Draft
@@ -30,7 +30,7 @@ export function ReviewStep({ draft, missing, counted, template, agentName, typed
   const facts: [name: string, value: ComponentChildren][] = [
     [say.name, name],
     [say.steps.content, `${template?.name ?? '…'}, ${agentName}`],
-    [words.pages.groups, words.campaigns.groups(groups)],
+    [pages.groups, campaignWords.groups(groups)],
     [say.start, starts === 'now' ? say.startsNow : scheduledAt && momentOf(scheduledAt)],
     [say.expires, expiresAt ? momentOf(expiresAt) : say.after48Hours],
     [say.steps.sms, hasSms ? `${say.smsBy(sender, parts)}${reach ? say.inAll(parts * reach.reached) : ''}` : say.rcsOnly],

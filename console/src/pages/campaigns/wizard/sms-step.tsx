@@ -1,11 +1,10 @@
 import { useFrame } from '../../../app/session.tsx'
 import { TextField } from '../../../kit/controls.tsx'
 import { SmsMeter } from '../../../kit/sms-meter.tsx'
-import { words } from '../../../words/words.ts'
+import * as sendWords from '../../../words/en-send.ts'
+import * as say from '../../../words/en-wizard.ts'
 import { SmsChoice, TextArea } from '../../templates/inputs.tsx'
 import { SENDER, SMS_TEXT, type StepProps, sentText } from './draft.ts'
-
-const say = words.campaigns.wizard
 
 /** What recipients get whom RCS does not reach. */
 export function SmsStep({ draft, change, wrong }: StepProps) {
@@ -24,7 +23,7 @@ function SmsFields({ draft, change, wrong }: StepProps) {
   return (
     <>
       <TextField
-        label={words.send.sender}
+        label={sendWords.fields.sender}
         value={draft.sender}
         onInput={(sender) => change({ sender })}
         problem={wrong(SENDER)}
@@ -32,7 +31,7 @@ function SmsFields({ draft, change, wrong }: StepProps) {
       />
       <div>
         <TextArea
-          label={words.send.smsText}
+          label={sendWords.fields.smsText}
           problem={wrong(SMS_TEXT)}
           rows={3}
           value={draft.smsText}

@@ -1,9 +1,7 @@
 import { Choice } from '../../../kit/controls.tsx'
 import { TimeField } from '../../../kit/time-field.tsx'
-import { words } from '../../../words/words.ts'
+import * as say from '../../../words/en-wizard.ts'
 import type { Draft, StepProps } from './draft.ts'
-
-const say = words.campaigns.wizard
 
 /** When it starts, and until when its messages may be delivered. */
 export function TimeStep({ draft, change, wrong }: StepProps) {

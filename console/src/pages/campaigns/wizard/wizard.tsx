@@ -10,7 +10,9 @@ import { Button } from '../../../kit/controls.tsx'
 import { Crumbs } from '../../../kit/crumbs.tsx'
 import { Empty, PageHead } from '../../../kit/display.tsx'
 import { Reading } from '../../../kit/reading.tsx'
-import { words } from '../../../words/words.ts'
+import * as campaignWords from '../../../words/en-campaigns.ts'
+import * as sendWords from '../../../words/en-send.ts'
+import * as say from '../../../words/en-wizard.ts'
 import type { Campaign } from '../campaign.ts'
 import { type Counted, reachOf, useAudience } from './audience.tsx'
 import { ContentStep, type Template } from './content-step.tsx'
@@ -22,19 +24,17 @@ import { SmsStep } from './sms-step.tsx'
 import { TimeStep } from './time-step.tsx'
 import { useWizard } from './use-wizard.ts'
 
-const say = words.campaigns.wizard
-
 /** Prepares a campaign in five steps, and creates it. The step is in the address. */
 export function WizardPage({ place }: { place: Place }) {
   const { account } = useFrame()
   const whyNot = whyNotSend(account)
   const { agents, ...read } = useAgents(whyNot === undefined)
   const active = sendingAgents(agents ?? [])
-  const none = whyNot ?? (agents && active.length === 0 && words.send.noAgent)
+  const none = whyNot ?? (agents && active.length === 0 && sendWords.noAgent)
   return (
     <>
-      <Crumbs page="campaigns">{words.campaigns.add}</Crumbs>
-      <PageHead title={words.campaigns.add} />
+      <Crumbs page="campaigns">{campaignWords.add}</Crumbs>
+      <PageHead title={campaignWords.add} />
       {none && <Empty icon="hand" title={none} />}
       <Reading value={agents} {...read} />
       {active.length > 0 && <Wizard agents={active} step={STEPS.find((step) => step === place.query.get('step')) ?? 'content'} />}
@@ -79,7 +79,7 @@ function Wizard({ agents, step }: { agents: Agent[]; step: Step }) {
           {step !== 'content' && <Button onClick={() => show(-1)}>{say.back}</Button>}
           {step === 'review' && <AsCurl path="campaigns" body={body} headers={{ 'Idempotency-Key': wizard.key }} />}
           <Button kind="primary" type="submit" isBusy={isBusy} disabled={step === 'review' && !isReady}>
-            {step === 'review' ? say[draft.starts](reach?.inWords ?? '…') : say.next}
+            {step === 'review' ? say.sends[draft.starts](reach?.inWords ?? '…') : say.next}
           </Button>
         </div>
       </form>

@@ -1,9 +1,7 @@
 import { useRef, useState } from 'preact/hooks'
 import { Icon } from '../../../kit/icon.tsx'
-import { words } from '../../../words/words.ts'
+import * as say from '../../../words/en-import.ts'
 import { type Chosen, readFile } from './read-file.ts'
-
-const say = words.groups.import
 
 /** The first step: a file from the disk, or dropped on the field, which covers the zone. */
 export function ChooseFile({ onChosen }: { onChosen: (chosen: Chosen) => void }) {

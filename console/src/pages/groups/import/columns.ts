@@ -1,5 +1,5 @@
 import type { CsvRecord } from '../../../../../server/src/groups/csv-records.ts'
-import { words } from '../../../words/words.ts'
+import * as importWords from '../../../words/en-import.ts'
 import type { FileHead } from './file-head.ts'
 
 /** What a column has. The names are those of the API; all other columns are attributes. */
@@ -35,7 +35,7 @@ export function guessColumns({ records }: FileHead): Columns {
 
 export function columnsOf(records: CsvRecord[], hasHeader: boolean): Column[] {
   const columns = fieldsOf(records[0]).map((text, index): Column => {
-    const name = (hasHeader && clean(text)) || words.groups.import.unnamed(index + 1)
+    const name = (hasHeader && clean(text)) || importWords.unnamed(index + 1)
     return { name, use: KNOWN.find((use) => use.toLowerCase() === name.toLowerCase()) ?? 'attribute' }
   })
   if (columns.some(({ use }) => use === 'phone')) return columns
@@ -84,5 +84,5 @@ export const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
 export function problemOf(record: CsvRecord, columns: Column[]): string | undefined {
   if ('problem' in record) return record.problem
   const { length } = record.fields
-  return length === columns.length ? undefined : words.groups.import.otherCount(length, columns.length)
+  return length === columns.length ? undefined : importWords.otherCount(length, columns.length)
 }

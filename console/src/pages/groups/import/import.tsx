@@ -5,7 +5,7 @@ import { Crumbs } from '../../../kit/crumbs.tsx'
 import { PageHead } from '../../../kit/display.tsx'
 import { useKeptFocus } from '../../../kit/kept-focus.ts'
 import { Reading } from '../../../kit/reading.tsx'
-import { words } from '../../../words/words.ts'
+import * as say from '../../../words/en-import.ts'
 import type { Segment } from '../segments.ts'
 import { ChooseFile } from './choose-file.tsx'
 import './import.css'
@@ -13,8 +13,6 @@ import { JobCard } from './job-card.tsx'
 import { useJob } from './jobs.ts'
 import { Prepare } from './prepare.tsx'
 import type { Chosen } from './read-file.ts'
-
-const say = words.groups.import
 
 /** Imports a file into a group: choose it, say what its columns have, look at its first lines, and watch. */
 export function ImportPage({ place }: { place: Place }) {

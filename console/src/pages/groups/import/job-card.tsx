@@ -4,11 +4,11 @@ import { Announcement } from '../../../kit/announcement.tsx'
 import { Button, ButtonLink } from '../../../kit/controls.tsx'
 import { Progress } from '../../../kit/meter.tsx'
 import { Problem } from '../../../kit/problem.tsx'
-import { words } from '../../../words/words.ts'
+import { actions } from '../../../words/en.ts'
+import * as say from '../../../words/en-import.ts'
+import * as kitWords from '../../../words/en-kit.ts'
 import { isRunning, type Job, MAX_REJECTED } from './jobs.ts'
 import { saveRejected } from './rejected-file.ts'
-
-const say = words.groups.import
 
 type Props = {
   job: Job
@@ -31,7 +31,7 @@ export function JobCard({ job, onRepeat, onAgain, onBack }: Props) {
       {state.is === 'failed' && <Problem problem={state.problem} onRetry={onRepeat} />}
       {state.is === 'done' && <Result job={job} state={state} />}
       <div class="form-end">
-        {state.is === 'running' && state.share !== undefined && <Button onClick={job.cancel}>{words.kit.cancel}</Button>}
+        {state.is === 'running' && state.share !== undefined && <Button onClick={job.cancel}>{kitWords.cancel}</Button>}
         {!isRunning(job) && !isDone && onBack && <Button onClick={onBack}>{say.back}</Button>}
         {!isRunning(job) && <Button onClick={onAgain}>{say.other}</Button>}
         {isDone && <Links {...job.target} />}
@@ -45,7 +45,7 @@ function Links({ accountId, segmentId }: Job['target']) {
     <>
       <ButtonLink href={linkTo({ accountId, path: ['groups', String(segmentId)] })}>{say.openGroup}</ButtonLink>
       <ButtonLink kind="primary" href={linkTo({ accountId, path: ['campaigns', 'new'] })}>
-        {words.actions.newCampaign}
+        {actions.newCampaign}
       </ButtonLink>
     </>
   )

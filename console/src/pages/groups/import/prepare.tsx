@@ -2,14 +2,13 @@ import { useState } from 'preact/hooks'
 import { useFrame } from '../../../app/session.tsx'
 import { Button, Select, TextField } from '../../../kit/controls.tsx'
 import { Sure } from '../../../kit/sure.tsx'
-import { words } from '../../../words/words.ts'
+import * as groupWords from '../../../words/en-groups.ts'
+import * as say from '../../../words/en-import.ts'
 import type { Segment } from '../segments.ts'
 import type { Columns } from './columns.ts'
 import type { Wanted } from './jobs.ts'
 import { Preview } from './preview.tsx'
 import type { Chosen } from './read-file.ts'
-
-const say = words.groups.import
 
 type Props = {
   chosen: Chosen
@@ -48,7 +47,7 @@ export function Prepare({ chosen, groups, into, onChange, onOther, onStart }: Pr
         <FileLine {...chosen} onOther={onOther} />
         <div class="import-target">
           <Select label={say.into} value={group ? choice : NEW} options={optionsOf(groups)} onChange={setChoice} />
-          {!group && <TextField label={words.groups.name} value={name} onInput={setName} required autocomplete="off" />}
+          {!group && <TextField label={groupWords.name} value={name} onInput={setName} required autocomplete="off" />}
         </div>
       </section>
       <p class="import-wrong" role="status">
@@ -61,7 +60,7 @@ export function Prepare({ chosen, groups, into, onChange, onOther, onStart }: Pr
         </Button>
       </div>
       {isAsking && group && (
-        <Sure title={say.sureTitle(words.groups.nameOf(group))} action={say.sureNow} run={start} onDone={close} onClose={close}>
+        <Sure title={say.sureTitle(groupWords.nameOf(group))} action={say.sureNow} run={start} onDone={close} onClose={close}>
           <p>{say.sure(group.members)}</p>
         </Sure>
       )}

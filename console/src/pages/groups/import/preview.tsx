@@ -1,12 +1,11 @@
 import type { CsvRecord } from '../../../../../server/src/groups/csv-records.ts'
 import { Select } from '../../../kit/controls.tsx'
 import { Pill } from '../../../kit/display.tsx'
-import { words } from '../../../words/words.ts'
+import * as groupWords from '../../../words/en-groups.ts'
+import * as say from '../../../words/en-import.ts'
 import { type Column, type Columns, columnsOf, isNumber, namesOf, problemOf, USES, withUse } from './columns.ts'
 import { PREVIEWED } from './file-head.ts'
 import type { Chosen } from './read-file.ts'
-
-const say = words.groups.import
 
 type Props = { chosen: Chosen; onChange: (columns: Columns) => void }
 
@@ -62,7 +61,7 @@ export function Preview({ chosen: { head, columns: chosen }, onChange }: Props) 
 const optionsOf = ({ name, use }: Column, unique: string) =>
   USES.map((value) => ({
     value,
-    text: value === 'attribute' ? say.attribute(use === value ? unique : name) : words.groups.columns[value],
+    text: value === 'attribute' ? say.attribute(use === value ? unique : name) : groupWords.columns[value],
   }))
 
 function Row({ record, columns }: { record: CsvRecord; columns: Column[] }) {

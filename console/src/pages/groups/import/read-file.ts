@@ -1,8 +1,6 @@
-import { words } from '../../../words/words.ts'
+import * as say from '../../../words/en-import.ts'
 import { type Columns, guessColumns } from './columns.ts'
 import { type FileHead, readHead } from './file-head.ts'
-
-const say = words.groups.import
 
 /** A file with its first lines and what its columns have. */
 export type Chosen = { file: File; head: FileHead; columns: Columns }

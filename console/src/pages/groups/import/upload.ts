@@ -1,5 +1,5 @@
 import { ApiProblem, problemOf, urlOf } from '../../../app/api.ts'
-import { words } from '../../../words/words.ts'
+import * as importWords from '../../../words/en-import.ts'
 import type { Imported } from './rewrite.ts'
 
 type Upload = {
@@ -48,4 +48,4 @@ async function resultOf(request: XMLHttpRequest): Promise<Imported> {
 }
 
 /** Its sentence stands for the code. */
-export const unreadable = () => new ApiProblem(400, { code: 'FILE', details: [{ path: '', reason: words.groups.import.unreadable }] })
+export const unreadable = () => new ApiProblem(400, { code: 'FILE', details: [{ path: '', reason: importWords.unreadable }] })

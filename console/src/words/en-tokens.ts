@@ -1,0 +1,20 @@
+// The words of the page Tokens.
+
+export const add = 'Create a token'
+export const token = 'Token'
+export const empty = 'No token yet'
+export const emptyHint = 'With a token, a program uses the admin API.'
+export const operatorHint = 'Does everything, in all accounts, but makes no operators and no set-up links.'
+export const nameHint = 'The audit log has it.'
+export const accounts = 'Accounts'
+export const noAccounts = 'Choose at least one account.'
+export const expires = 'Expires'
+export const secret = 'The secret'
+export const secretHint = 'The program sends it as Authorization: Bearer. It is shown only now.'
+export const revoke = 'Revoke'
+export const revokeOf = (name: string) => `Revoke ${name}`
+export const sure = 'The program is refused from its next request on. This can’t be undone.'
+export const revoked = 'revoked'
+export const expired = 'expired'
+export const never = 'never'
+export const allAccounts = 'all accounts'
