@@ -1,7 +1,8 @@
 import { changePassword, add as newPerson } from './en-people.ts'
 import { add as newToken } from './en-tokens.ts'
 
-// The words for all pages: what can go wrong, and the names of the pages and of their actions.
+// The words for all pages: what can go wrong, and the names of the pages and of their actions. All words are exports of modules, since the
+// bundler then shortens their names, and leaves out what nothing uses: another language is modules with the same names.
 
 export const problems = {
   NO_RESPONSE: 'Herald does not respond. Check that it runs.',

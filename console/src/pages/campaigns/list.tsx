@@ -9,8 +9,7 @@ import { LongTable } from '../../kit/long-table.tsx'
 import { TimeField } from '../../kit/time-field.tsx'
 import { pages } from '../../words/en.ts'
 import * as say from '../../words/en-campaigns.ts'
-import * as kitWords from '../../words/en-kit.ts'
-import { nothingFound } from '../../words/en-kit.ts'
+import { nothingFound, ofLimit } from '../../words/en-kit.ts'
 import * as messageWords from '../../words/en-messages.ts'
 import { number } from '../../words/numbers.ts'
 import { ProgressBar } from './bar.tsx'
@@ -78,7 +77,7 @@ export function CampaignList({ place }: { place: Place }) {
 function Cells({ campaign }: { campaign: Campaign }) {
   const { accountId } = useFrame().account
   const { campaignId, name, status, segmentIds, counts, recipients, createdAt, scheduledAt } = campaign
-  const progress = kitWords.ofLimit(handedOver(campaign), recipients)
+  const progress = ofLimit(handedOver(campaign), recipients)
   return (
     <>
       <td>

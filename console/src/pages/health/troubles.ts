@@ -1,5 +1,4 @@
 import { pages } from '../../words/en.ts'
-import type { Told } from '../../words/en-health-troubles.ts'
 import * as say from '../../words/en-health-troubles.ts'
 import { shortDuration } from '../../words/numbers.ts'
 import type { Backlog, Carrier, Health } from './health-types.ts'
@@ -18,7 +17,7 @@ const FEW_CALLS = 10
 
 const told =
   (tone: Trouble['tone']) =>
-  ([text, advice]: Told): Trouble => ({ tone, text, advice })
+  ([text, advice]: say.Told): Trouble => ({ tone, text, advice })
 const bad = told('bad')
 const warn = told('warn')
 
@@ -85,7 +84,7 @@ function ofDatabase({ database: { schema, standbys } }: Health): Trouble[] {
 }
 
 function ofQueues({ queue, smsQueue, webhooks, events }: Health): Trouble[] {
-  const late = (backlog: Backlog, say: (since: string) => Told) => {
+  const late = (backlog: Backlog, say: (since: string) => say.Told) => {
     const tone = ageTone(backlog)
     return tone ? [told(tone)(say(shortDuration(backlog.oldestMs ?? 0)))] : []
   }
