@@ -87,6 +87,10 @@ export const accountListRoutes: Routes = async (app, { pool }) => {
     },
   )
 
+  await app.register(troubleRoutes, { pool })
+}
+
+const troubleRoutes: Routes = async (app, { pool }) => {
   const troubles = sharedReading(() => readTroubles(pool), TROUBLES_FRESH_MS)
   app.get(
     '/account-troubles',

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
-import { AGENT_LIST, BILLING_TYPES, createAgent, findAgentWithAccounts, readAgentsPage, updateAgent } from '../agents/agents.ts'
+import { AGENT_LIST, BILLING_TYPES, createAgent, findAgent, findAgentWithAccounts, readAgentsPage, updateAgent } from '../agents/agents.ts'
 import { AGENTS_TAG } from '../agents/routes.ts'
 import type { Pool } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
@@ -124,7 +124,11 @@ const changeRoutes: Routes = async (app, { pool, carriers }) => {
     async (request) => {
       const { carrier } = request.body
       if (carrier !== undefined) await checkedCarrier(carrier, carriers)
-      return await updateAgent(pool, request.params.agentId, request.body)
+      const before = await findAgent(pool, request.params.agentId)
+      const after = await updateAgent(pool, request.params.agentId, request.body)
+      // The route that reads the agent also has its accounts, which this does not change.
+      request.change = { before, after }
+      return after
     },
   )
 }

@@ -1,11 +1,14 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
+import { readAssignment } from '../agents/agents.ts'
 import { countAudience } from '../campaigns/audience.ts'
 import { readCampaignContent } from '../campaigns/content.ts'
-import { lastHour, MAX_MINUTES, readFailures, readMinutes } from '../campaigns/progress.ts'
+import { lastHour, MAX_MINUTES, minuteOf, readFailures, readMinutes } from '../campaigns/progress.ts'
 import { CAMPAIGNS_TAG, CampaignPath } from '../campaigns/routes.ts'
 import { CampaignId } from '../campaigns/schemas.ts'
+import { invalid } from '../content/fields.ts'
 import type { Pool } from '../db/pool.ts'
+import { MAX_GROUP_NUMBER } from '../groups/groups.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
 import { NoQuery, OutgoingTime } from '../schemas.ts'
@@ -51,7 +54,7 @@ const Minutes = Type.Object(
       { description: 'In order; minutes without events are left out, and the first ones if there were too many events to count.' },
     ),
   },
-  { ...object, description: `What happened in each minute of an hour.` },
+  { ...object, description: 'What happened in each minute of an hour.' },
 )
 
 const MinutesQuery = Type.Object(
@@ -66,12 +69,16 @@ const MinutesQuery = Type.Object(
   object,
 )
 
+const groupsIn = (text: string) => [...new Set(text.split(',').map(Number))]
+
 const AudienceQuery = Type.Object(
   {
     agentId: Type.String({ minLength: 1, maxLength: 200, description: 'The agent, whose opt-outs count.' }),
     segmentIds: Type.String({
-      pattern: '^[1-9][0-9]{0,8}(,[1-9][0-9]{0,8}){0,99}$',
+      pattern: '^[1-9][0-9]{0,9}(,[1-9][0-9]{0,9}){0,99}$',
       description: 'The numbers of the groups, separated by commas',
+      rules: (text: string) =>
+        groupsIn(text).every((group) => group <= MAX_GROUP_NUMBER) ? [] : invalid(`must have no number above ${MAX_GROUP_NUMBER}`),
     }),
   },
   object,
@@ -121,10 +128,12 @@ export const campaignProgressRoutes: Routes = async (app, { pool }) => {
     },
     async (request) => await readFailures(pool, callerOf(request).accountId, request.params.id),
   )
-  await app.register(countRoutes, { pool })
+  await app.register(minuteAndAudienceRoutes, { pool })
 }
 
-const countRoutes: Routes = async (app, { pool }) => {
+const minuteAndAudienceRoutes: Routes = async (app, { pool }) => {
+  // Callers who ask for the same hour at the same time share the reading, since a reading can take long.
+  const underWay = new Map<string, ReturnType<typeof readMinutes>>()
   app.get(
     '/campaigns/:id/minutes',
     {
@@ -141,7 +150,11 @@ const countRoutes: Routes = async (app, { pool }) => {
     async (request) => {
       const { from } = request.query
       const since = (from && parseTimestamp(from)) || lastHour()
-      return await readMinutes(pool, callerOf(request).accountId, request.params.id, since)
+      const { accountId } = callerOf(request)
+      const key = `${accountId} ${request.params.id} ${minuteOf(since.getTime()).toISOString()}`
+      const reading = underWay.get(key) ?? readMinutes(pool, accountId, request.params.id, since).finally(() => underWay.delete(key))
+      underWay.set(key, reading)
+      return await reading
     },
   )
 
@@ -153,14 +166,15 @@ const countRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'Count whom a campaign would reach',
         querystring: AudienceQuery,
-        response: { 200: Audience, ...errorResponses('RCS_SEGMENT_NOT_FOUND') },
+        response: { 200: Audience, ...errorResponses('RCS_NOT_FOUND', 'RCS_SEGMENT_NOT_FOUND') },
       },
       config: { role: 'viewer' },
     },
     async (request) => {
       const { agentId, segmentIds } = request.query
-      const groups = [...new Set(segmentIds.split(',').map(Number))]
-      return await countAudience(pool, callerOf(request).accountId, agentId, groups)
+      const { accountId } = callerOf(request)
+      await readAssignment(pool, agentId, accountId)
+      return await countAudience(pool, accountId, agentId, groupsIn(segmentIds))
     },
   )
 }

@@ -1,5 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { type ListDefinition, type PageQuery, readPage, withinPageBytes } from '../http/paging.ts'
+import { phoneNumberInQuery } from '../phone-numbers.ts'
 import { endOf, startOf } from '../time.ts'
 import { maskWithPlus } from './mask.ts'
 
@@ -19,8 +20,14 @@ export type AuditEntry = {
 /** `accountIds`: only entries of these accounts. */
 export type AuditFilters = { accountIds?: readonly number[]; action?: string; actor?: string; subject?: string; from?: string; to?: string }
 
-/** The log has phone numbers only masked, so a whole number finds the entries of all numbers that look the same there. */
-export const asLogged = (subject: string | undefined) => subject && maskWithPlus(subject)
+/**
+ * The log has phone numbers only masked, so a whole number finds the entries of all numbers that look the same there. Digits without a plus sign
+ * may be an id. A plus sign that was not encoded arrives as a space.
+ */
+export function asLogged(subject: string | undefined): string | undefined {
+  const isNumber = subject !== undefined && /^[+ ]/.test(subject)
+  return subject && maskWithPlus((isNumber && phoneNumberInQuery(subject)) || subject)
+}
 
 /** Entries get their ids in the order in which they are written. */
 export const AUDIT_LIST: ListDefinition<'entryId'> = {

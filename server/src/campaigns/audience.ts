@@ -3,7 +3,7 @@ import { ApiError } from '../errors.ts'
 import { optOutOf } from '../replies/opt-outs.ts'
 
 /** Every member is read, together with the opt-outs of its number. Larger groups are not counted one by one. */
-const MAX_COUNTED = 200_000
+const MAX_COUNTED = 100_000
 
 /** `recipients`, `optedOut`: null if the groups are too large to count. */
 export type Audience = { members: number; recipients: number | null; optedOut: number | null }

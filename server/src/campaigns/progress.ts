@@ -12,7 +12,7 @@ export const MAX_MINUTES = 60
 const MINUTE_MS = 60_000
 
 /** The start of the minute, so that no minute is counted in part. */
-const minuteOf = (at: number) => new Date(Math.floor(at / MINUTE_MS) * MINUTE_MS)
+export const minuteOf = (at: number) => new Date(Math.floor(at / MINUTE_MS) * MINUTE_MS)
 
 /** The start of the last hour, whose last minute is the present one. */
 export const lastHour = () => minuteOf(Date.now() - (MAX_MINUTES - 1) * MINUTE_MS)
@@ -24,22 +24,25 @@ export type Failures = { items: { reason: string; messages: number; bySms: numbe
 /** Counts the last failures by their reason, and what became of their SMS. `isMore`: there are older ones, which are not counted. */
 export async function readFailures(db: Executor, accountId: number, campaignId: string, limit = MAX_FAILURES): Promise<Failures> {
   const { id, firstId, endId } = await requireCampaign(db, accountId, campaignId)
-  const { rows } = await db.query<Failures['items'][number]>(
+  const { rows } = await db.query<Failures['items'][number] & { isMore: boolean }>(
     `with failed as materialized (
        select message_id, reason from message_events where ${WITHIN} and kind = 'failed' order by occurred_at desc, message_id desc limit $4
      )
      select coalesce(failed.reason, '') as reason, count(*)::int as messages,
        count(*) filter (where f.status in ('SENT', 'DELIVERED'))::int as "bySms",
-       count(*) filter (where f.status in ('WAITING', 'SCHEDULED'))::int as "smsWaiting"
-     from failed left join sms_fallbacks f
-       on f.message_id = failed.message_id and f.message_id >= $2::uuid and f.message_id < $3::uuid
+       count(*) filter (where f.status in ('WAITING', 'SCHEDULED'))::int as "smsWaiting", (select count(*) = $4 from failed) as "isMore"
+     from (select * from failed limit $4 - 1) as failed left join lateral (
+       -- By key. As a join, all SMS of these days could be read.
+       select status from sms_fallbacks s
+       where s.message_id = failed.message_id and s.message_id >= $2::uuid and s.message_id < $3::uuid offset 0
+     ) as f on true
      group by 1 order by 2 desc, 1`,
-    [id, firstId, endId, limit],
+    [id, firstId, endId, limit + 1],
   )
-  return { items: rows, isMore: rows.reduce((sum, { messages }) => sum + messages, 0) >= limit }
+  return { items: rows.map(({ isMore: _, ...item }) => item), isMore: rows[0]?.isMore ?? false }
 }
 
-export const COUNTED_BY_MINUTE = ['sent', 'delivered', 'read', 'failed'] as const
+const COUNTED_BY_MINUTE = ['sent', 'delivered', 'read', 'failed'] as const
 type Counted = (typeof COUNTED_BY_MINUTE)[number]
 type Minute = { minute: Date } & Record<Counted, number>
 
@@ -63,7 +66,7 @@ export async function readMinutes(
        order by occurred_at desc limit $6
      ) as happened
      group by 1, 2 order by 1`,
-    [id, firstId, endId, COUNTED_BY_MINUTE, minuteOf(from.getTime()), limit],
+    [id, firstId, endId, COUNTED_BY_MINUTE, minuteOf(from.getTime()), limit + 1],
   )
   const completeFrom = Math.max(
     ...COUNTED_BY_MINUTE.map((kind) =>
@@ -88,6 +91,6 @@ export async function readMinutes(
 
 /** The last minute that is not whole, since the limit ended the reading. */
 function firstComplete(rows: { minute: Date; count: number }[], limit: number): number {
-  const isCut = rows.reduce((sum, { count }) => sum + count, 0) >= limit
+  const isCut = rows.reduce((sum, { count }) => sum + count, 0) > limit
   return isCut ? (rows[0]?.minute.getTime() ?? 0) : Number.NEGATIVE_INFINITY
 }

@@ -36,7 +36,7 @@ const CardFact = Type.Object(
   {
     path: Type.String({ description: 'The path of the card in the body.' }),
     characters: Type.Integer({ description: 'Of its title and text together.' }),
-    iphoneCharacters: Type.Integer({ description: 'About how many of them iPhones show.' }),
+    iphoneCharacters: Type.Integer({ description: 'About how many of them iPhones show at most.' }),
   },
   { additionalProperties: false },
 )

@@ -17,7 +17,7 @@ export const TABLE_PRIVILEGES: Record<string, string> = {
   agents: KEEP,
   // Nobody who controls the service can change or remove what it has recorded, or choose the id or the time of an entry.
   audit_log: 'select, insert (actor_kind, actor_id, actor_name, address, request_id, account_id, action, subject, before, after)',
-  auto_replies: REPLACE,
+  auto_replies: 'select, insert, update (keyword, template_id), delete',
   auto_reply_turns: ALL,
   campaign_copies: ALL,
   campaign_references: REPLACE,

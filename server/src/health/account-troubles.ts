@@ -73,5 +73,6 @@ export const READ_TROUBLES = `
 
 /** Reads the accounts in which something may need a look. All others are well. */
 export async function readTroubles(db: Executor): Promise<AccountTroubles[]> {
-  return (await db.query<AccountTroubles>({ name: 'read-account-troubles', text: READ_TROUBLES })).rows
+  // Without a name, so that it is planned each time: a plan that was made while the queue was empty would scan it for each lane later.
+  return (await db.query<AccountTroubles>(READ_TROUBLES)).rows
 }

@@ -13,32 +13,27 @@ export type AutoReply = NewAutoReply & { autoReplyId: number; createdAt: Date }
 /** The fields that are needed to match an incoming text. */
 type KeywordReply = { id: number; keyword: string; templateId: number }
 
-const AUTO_REPLY = `id as "autoReplyId", account_id as "accountId", agent_id as "agentId", keyword, template_id as "templateId",
-  created_at as "createdAt"`
+const AUTO_REPLY = `auto_replies.id as "autoReplyId", auto_replies.account_id as "accountId", agent_id as "agentId", keyword,
+  template_id as "templateId", created_at as "createdAt"`
 const MAX_KEYWORD_LENGTH = 100
 
-/** `replaced`: the new row takes its place, with its id and its time. */
-type Added = NewAutoReply & { replaced?: AutoReply }
+/** The template of a reply, if it may be sent. A concurrent removal of the template is waited for, and then nothing is found. */
+const APPROVED = `select id, account_id from templates where account_id = $1 and id = $4 and status = 'APPROVED' for key share`
 
 /** Stores the keyword in its folded form. Of two concurrent calls with the same keyword, the second gets an error that names the first. */
-export async function addAutoReply(db: Executor, reply: Added): Promise<AutoReply> {
-  const { accountId, agentId, templateId, replaced } = reply
-  const keyword = folded(reply.keyword)
-  if (keyword === '' || lengthOf(keyword) > MAX_KEYWORD_LENGTH) {
-    throw new OperatorError(`A keyword must have at least one letter or digit, and at most ${MAX_KEYWORD_LENGTH} characters.`)
-  }
-  if (meaningOf(keyword) !== undefined) {
-    throw new OperatorError(`"${keyword}" opts recipients out or in, and gets no automatic reply; choose another keyword.`)
-  }
+export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<AutoReply> {
+  const { accountId, agentId, templateId } = reply
+  const keyword = checkedKeyword(reply.keyword)
   const { rows } = await db.query<AutoReply>(
-    `insert into auto_replies (account_id, agent_id, keyword, template_id${replaced === undefined ? ')' : ', id, created_at) overriding system value'}
-     select t.account_id, $2, $3, t.id${replaced === undefined ? '' : ', $5::bigint, $6::timestamptz'} from templates t join agent_assignments s on s.account_id = t.account_id and s.agent_id = $2
-     where t.account_id = $1 and t.id = $4 and t.status = 'APPROVED' and s.assigned
+    `with t as materialized (${APPROVED})
+     insert into auto_replies (account_id, agent_id, keyword, template_id)
+     select t.account_id, $2, $3, t.id from t join agent_assignments s on s.account_id = t.account_id and s.agent_id = $2
+     where s.assigned
      -- Waits for a concurrent "agent unassign", and then finds nothing.
      for share of s
      on conflict (account_id, agent_id, keyword) do nothing
      returning ${AUTO_REPLY}`,
-    [accountId, agentId, keyword, templateId, ...(replaced === undefined ? [] : [replaced.autoReplyId, replaced.createdAt])],
+    [accountId, agentId, keyword, templateId],
   )
   if (rows[0] !== undefined) return rows[0]
   await explainRefusal(db, { ...reply, keyword })
@@ -46,16 +41,43 @@ export async function addAutoReply(db: Executor, reply: Added): Promise<AutoRepl
   return await addAutoReply(db, reply)
 }
 
-/** Changes the keyword or the template. The service role may not update a row, so it is replaced; the transaction leaves no moment without a reply. */
+/** Changes the keyword or the template. */
 export async function changeAutoReply(
   pool: Pool,
   { accountId, autoReplyId }: Pick<AutoReply, 'accountId' | 'autoReplyId'>,
   changes: Partial<Pick<NewAutoReply, 'keyword' | 'templateId'>>,
 ): Promise<AutoReply> {
+  const { agentId } = await findOwnAutoReply(pool, accountId, autoReplyId)
   return await accountTransaction(pool, accountId, async (tx) => {
-    const replaced = await removeAutoReply(tx, autoReplyId)
-    return await addAutoReply(tx, { ...replaced, ...changes, replaced })
+    // Changes of the replies of an agent take turns: two that swap their keywords would wait for each other.
+    await tx.query('select from agent_assignments where account_id = $1 and agent_id = $2 for no key update', [accountId, agentId])
+    const reply = { ...(await findOwnAutoReply(tx, accountId, autoReplyId)), ...changes }
+    const { templateId } = reply
+    const keyword = checkedKeyword(reply.keyword)
+    const { rows } = await tx.query<AutoReply>(
+      `with t as materialized (${APPROVED})
+       update auto_replies set keyword = $3, template_id = t.id from t
+       where auto_replies.id = $5 and auto_replies.account_id = t.account_id and not exists (
+         select from auto_replies o where o.account_id = $1 and o.agent_id = $2 and o.keyword = $3 and o.id <> $5
+       )
+       returning ${AUTO_REPLY}`,
+      [accountId, agentId, keyword, templateId, autoReplyId],
+    )
+    if (rows[0] !== undefined) return rows[0]
+    await explainRefusal(tx, { accountId, agentId, keyword, templateId })
+    throw new Error(`automatic reply ${autoReplyId} was not changed, for no reason`)
   })
+}
+
+function checkedKeyword(given: string): string {
+  const keyword = folded(given)
+  if (keyword === '' || lengthOf(keyword) > MAX_KEYWORD_LENGTH) {
+    throw new OperatorError(`A keyword must have at least one letter or digit, and at most ${MAX_KEYWORD_LENGTH} characters.`)
+  }
+  if (meaningOf(keyword) !== undefined) {
+    throw new OperatorError(`"${keyword}" opts recipients out or in, and gets no automatic reply; choose another keyword.`)
+  }
+  return keyword
 }
 
 async function explainRefusal(db: Executor, { accountId, agentId, keyword, templateId }: NewAutoReply): Promise<void> {
@@ -110,10 +132,7 @@ export async function findOwnAutoReply(db: Executor, accountId: number, autoRepl
 
 export async function removeAutoReply(db: Executor, autoReplyId: number): Promise<AutoReply> {
   const { rows } = await db.query<AutoReply>(`delete from auto_replies where id = $1 returning ${AUTO_REPLY}`, [autoReplyId])
-  if (rows[0] !== undefined) return rows[0]
-  await findAutoReply(db, autoReplyId)
-  // The deletion waited for a concurrent change, which has replaced the row.
-  return await removeAutoReply(db, autoReplyId)
+  return rows[0] ?? noSuchAutoReply(autoReplyId)
 }
 
 function noSuchAutoReply(autoReplyId: number): never {

@@ -282,6 +282,8 @@ test('a refused change, or one that changes nothing, leaves no entry', async () 
     ['POST', `${account}/segments/8/members`, { members: [{ phone: '+48500100266' }] }, 200, 1],
     ['POST', `${account}/recipients/+48500100266/erase`, undefined, 200, 1],
     ['POST', `${account}/assignments/audited/activate`, undefined, 200],
+    ['PATCH', '/agents/audited', { name: 'Another name' }, 200, 1],
+    ['PATCH', '/agents/audited', { name: 'Another name' }, 200],
     ['PATCH', `${account}/agents/audited`, { displayName: 'Shop' }, 200, 1],
     ['PATCH', `${account}/agents/audited`, { displayName: 'Shop' }, 200],
     ['POST', `${account}/segments/8/members`, { members: [MEMBER] }, 200, 1],

@@ -119,7 +119,9 @@ test('counts recipients once, however many groups they are in, and those who opt
   const ask = await signedIn('viewer', accountId)
   const count = (query: string) => ask('GET', `${base}/audience?${query}`)
   assert.deepEqual((await count(`agentId=${AGENT}&segmentIds=1,2`)).body, { members: 5, recipients: 4, optedOut: 1 })
-  assert.deepEqual((await count('agentId=other&segmentIds=1')).body, { members: 3, recipients: 3, optedOut: 0 })
+  assert.equal((await count('agentId=other&segmentIds=1')).status, 404)
+  assert.equal((await count(`agentId=${AGENT}&segmentIds=2147483647`)).status, 404)
+  assert.equal((await count(`agentId=${AGENT}&segmentIds=2147483648`)).status, 400)
   assert.deepEqual(await countAudience(pool, accountId, AGENT, [1, 2], 4), { members: 5, recipients: null, optedOut: null })
   assertError(await count(`agentId=${AGENT}&segmentIds=1,8`), 404, 'RCS_SEGMENT_NOT_FOUND', [
     ['/segmentIds', 'has 8, which names no group of this account'],

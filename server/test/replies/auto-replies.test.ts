@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { transaction } from '../../src/db/pool.ts'
+import { unassignAgent } from '../../src/agents/agents.ts'
+import { type Executor, transaction } from '../../src/db/pool.ts'
 import {
   addAutoReply,
   changeAutoReply,
@@ -25,6 +26,23 @@ async function newTemplate(accountId: number, status: TemplateStatus = 'APPROVED
 async function newAccount() {
   const { accountId } = await createCaller(pool)
   return { accountId, agentId: await createAssignedAgent(pool, accountId), templateId: await newTemplate(accountId) }
+}
+
+/** Begins changes while another transaction holds the assignment, and lets them go on together. `meanwhile`: what that transaction does. */
+async function atOnce(
+  { accountId, agentId }: { accountId: number; agentId: string },
+  begin: () => Promise<unknown>[],
+  meanwhile: (tx: Executor) => Promise<unknown> = async () => {},
+): Promise<PromiseSettledResult<unknown>[]> {
+  const { all } = await transaction(pool, async (tx) => {
+    await tx.query('select from agent_assignments where account_id = $1 and agent_id = $2 for update', [accountId, agentId])
+    const changes = begin()
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+    await until('all changes wait', async () => (await ownerOf(pool).query(waiting)).rowCount === changes.length)
+    await meanwhile(tx)
+    return { all: Promise.allSettled(changes) }
+  })
+  return await all
 }
 
 describe('an automatic reply', () => {
@@ -104,26 +122,33 @@ describe('an automatic reply', () => {
     const account = await newAccount()
     const added = await addAutoReply(pool, { ...account, keyword: 'hours' })
     const templateId = await newTemplate(account.accountId)
-    // The first change has replaced the row, and has not ended yet.
-    const during = async <T>(work: () => Promise<T>) => {
-      const second = await transaction(pool, async (tx) => {
-        const replaced = await removeAutoReply(tx, added.autoReplyId)
-        await addAutoReply(tx, { ...replaced, templateId, replaced })
-        const started = work()
-        await until('the second call waits for the first', async () => {
-          const { rows } = await ownerOf(pool).query(
-            `select from pg_stat_activity
-             where datname = current_database() and wait_event_type = 'Lock' and query like 'delete from auto_replies%'`,
-          )
-          return rows.length > 0
-        })
-        return { started }
-      })
-      return await second.started
-    }
-    const changed = await during(() => changeAutoReply(pool, added, { keyword: 'prices' }))
-    assert.deepEqual(changed, { ...added, keyword: 'prices', templateId })
-    await during(() => removeAutoReply(pool, added.autoReplyId))
+    await atOnce(account, () => [changeAutoReply(pool, added, { keyword: 'prices' }), changeAutoReply(pool, added, { templateId })])
+    const changed = { ...added, keyword: 'prices', templateId }
+    assert.deepEqual(await listAutoReplies(pool, account.accountId), [changed])
+    const [change] = await atOnce(
+      account,
+      () => [changeAutoReply(pool, added, { keyword: 'hours' })],
+      (tx) => removeAutoReply(tx, added.autoReplyId),
+    )
+    assert.match(String((change as PromiseRejectedResult).reason), /There is no automatic reply/)
+    assert.deepEqual(await listAutoReplies(pool, account.accountId), [])
+  })
+
+  test('does not stop two concurrent changes that swap keywords, or the end of the assignment', async () => {
+    const account = await newAccount()
+    const hours = await addAutoReply(pool, { ...account, keyword: 'hours' })
+    const prices = await addAutoReply(pool, { ...account, keyword: 'prices' })
+    const swaps = await atOnce(account, () => [
+      changeAutoReply(pool, hours, { keyword: 'prices' }),
+      changeAutoReply(pool, prices, { keyword: 'hours' }),
+    ])
+    for (const swap of swaps) assert.match(String((swap as PromiseRejectedResult).reason), /already has the keyword/)
+    const [change, end] = await atOnce(account, () => [
+      changeAutoReply(pool, hours, { keyword: 'opening' }),
+      unassignAgent(pool, account.agentId, account.accountId),
+    ])
+    assert.equal(end?.status, 'fulfilled')
+    assert.ok(change?.status === 'fulfilled' || /There is no automatic reply/.test(String(change?.reason)))
     assert.deepEqual(await listAutoReplies(pool, account.accountId), [])
   })
 
