@@ -67,7 +67,7 @@ test('the log is filtered by who, what, subject and time, and each filter is in 
   await page.getByRole('button', { name: 'Clear all filters' }).click()
   await find('Subject', 'group-7')
   await untilSubjects(page, ['group-7'])
-  await page.getByLabel('Until', { exact: true }).fill('2020-01-01T00:00')
+  await page.getByLabel('Before', { exact: true }).fill('2020-01-01T00:00')
   await page.getByRole('heading', { name: 'No such change' }).waitFor()
   assert.match(page.url(), /subject=group-7&to=20(19|20)-/)
   assert.deepEqual(problems, [])

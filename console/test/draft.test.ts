@@ -10,7 +10,7 @@ const herald = await startHerald()
 const to = (page: Page) => page.getByLabel('To', { exact: true })
 const text = (page: Page) => page.getByRole('textbox', { name: 'Text', exact: true })
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
-const accepted = (page: Page) => page.getByText('Herald accepted the message, and sends it.')
+const accepted = (page: Page) => page.getByText('Herald accepted the message.')
 
 async function openSend(signedIn?: string) {
   const opened = await openPage({ base: herald.url, cookie: signedIn ?? (await herald.signIn('admin')) })

@@ -112,7 +112,7 @@ test('the health names a lost standby, and says whether commits wait for it', ()
     troublesOf({ ...WELL, database: { ...WELL.database, standbys: { connected: 0, missing, commitsWait } } })
   assert.equal(lose(1, false)[0]?.text, 'The database’s standby is lost.')
   assert.equal(lose(2, false)[0]?.text, '2 standbys of the database are lost.')
-  assert.equal(lose(1, true)[0]?.text, 'The database’s standby is lost, and every commit waits for it.')
+  assert.equal(lose(1, true)[0]?.text, 'The database’s standby is lost, and every commit waits.')
   assert.match(lose(1, true)[0]?.advice ?? '', /synchronous_standby_names/)
 })
 

@@ -74,7 +74,7 @@ test('a key may do only what the form says, and its page says how to try it', br
   await dialog.getByText('Only this:').click()
   await dialog.getByLabel('send').check()
   await button(page, 'Create a key').click()
-  await dialog.getByText('the response is 403 with RCS_SCOPE.').waitFor()
+  await dialog.getByText('the response is 403 with RCS_SCOPE').waitFor()
   const credentials = await dialog.getByRole('region', { name: 'Key and secret' }).textContent()
   const { status, body } = await call(`${herald.url}/v1/agents`, { authorization: `Bearer ${credentials}` })
   assert.deepEqual([status, body.code], [403, 'RCS_SCOPE'])

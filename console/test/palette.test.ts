@@ -77,7 +77,7 @@ test('Ctrl-K finds campaigns, templates, groups and people by their names, and k
   const campaignId = await herald.sendCampaign('Spring sale', ['+48500100200'], { type: 'MESSAGE', content: 'The sale begins.' })
   const ask = async (method: string, path: string, body: object) =>
     (await call(`${herald.url}/v1/${path}`, { method, authorization: herald.authorization, body })).body
-  const { templateId } = await ask('POST', 'templates', {
+  const { id: templateId } = await ask('POST', 'templates', {
     name: 'Parcel is on its way',
     message: { type: 'MESSAGE', content: 'On its way' },
   })

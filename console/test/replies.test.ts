@@ -62,6 +62,31 @@ test('opt-outs show what is stopped, how and since when, also of a recipient who
   await end()
 })
 
+test('an opt-out from campaigns does not end a block', browserTest, async () => {
+  const account = await withOptOuts()
+  const { page, end } = await open(account, 'replies')
+  await row(page, '771 210').waitFor()
+  await button(page, 'Add an opt-out').first().click()
+  await dialog(page).getByLabel('Phone number').fill(BLOCKED)
+  await dialog(page).getByRole('button', { name: 'Add an opt-out' }).click()
+  await dialog(page).getByText('This recipient is blocked.').waitFor()
+  const { items } = await ask(account, 'GET', `opt-outs?phone=${encodeURIComponent(BLOCKED)}`)
+  assert.deepEqual(
+    (items as { block: boolean }[]).map(({ block }) => block),
+    [true],
+  )
+  await end()
+})
+
+test('opt-outs of an inactive agent say why they can’t be changed', browserTest, async () => {
+  const account = await withOptOuts()
+  await herald.pool.query('update agent_assignments set active = false where account_id = $1', [account.accountId])
+  const { page, end } = await open(account, 'replies')
+  await row(page, '771 210').getByText('While the agent is inactive').filter({ visible: true }).waitFor()
+  assert.equal(await row(page, '771 210').getByRole('button').count(), 0)
+  await end()
+})
+
 test('opt-outs can be added for all agents or one, and say how many agents it is', browserTest, async () => {
   const account = await withOptOuts()
   const { page, end } = await open(account, 'replies')
@@ -69,7 +94,7 @@ test('opt-outs can be added for all agents or one, and say how many agents it is
   await button(page, 'Add an opt-out').first().click()
   await dialog(page).getByLabel('Phone number').fill('+48 500 771 410')
   await dialog(page).getByLabel('What is stopped').selectOption('All messages')
-  await dialog(page).getByText('Only you can end a block').waitFor()
+  await dialog(page).getByText('START does not end a block').waitFor()
   await dialog(page).getByRole('button', { name: 'Add an opt-out' }).click()
   await page.getByText('Opted out of 1 agent.').waitFor()
   await row(page, '+48 500 771 410').getByText('All messages', { exact: true }).filter({ visible: true }).waitFor()
@@ -285,14 +310,14 @@ test(
     const confirm = page.getByRole('dialog', { name: 'Confirm that it is you' })
     await confirm.getByLabel('Password').fill(PASSWORD)
     await confirm.getByRole('button', { name: 'Continue' }).click()
-    await page.getByText('Everything is erased.').waitFor()
+    await page.getByText('The data is erased.').waitFor()
     await page.getByText('Herald stores nothing about this number.').waitFor()
     await page.getByText(/^This account: erased/).waitFor()
     assert.deepEqual((await ask(account, 'GET', `messages?recipient=${encodeURIComponent(PHONE)}`)).items, [])
     await button(page, 'Allow messages again').click()
     await dialog(page).getByText('Herald can write to one person again.').waitFor()
     await dialog(page).getByRole('button', { name: 'Allow messages again' }).click()
-    await page.getByText('The number can be written to.').waitFor()
+    await page.getByText('Herald may write to the number again.').waitFor()
     await page.getByText(/^This account: erased/).waitFor({ state: 'detached' })
     await close()
   },

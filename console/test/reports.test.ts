@@ -71,7 +71,7 @@ async function open(query = '', role: keyof typeof cookies = 'admin') {
   return { ...opened, end }
 }
 
-const numbers = (page: Page) => page.getByRole('table', { name: 'All numbers' })
+const numbers = (page: Page) => page.getByRole('table', { name: 'All counts' })
 
 /** The rows of a table, each as its texts. */
 const rowsOf = async (table: Locator) =>
@@ -228,7 +228,7 @@ test('a report ignores invalid days in its address', browserTest, async () => {
 test('the files of a report have the numbers and the plot as the API has them', browserTest, async () => {
   const { page, end } = await open(`?campaignId=${campaignId}&interval=day`)
   await numbers(page).waitFor()
-  const summary = await download(page, page.getByRole('button', { name: 'Download “All numbers” as CSV' }))
+  const summary = await download(page, page.getByRole('button', { name: 'Download “All counts” as CSV' }))
   const body = await report(`${ofCampaign}/summary`)
   const read = Object.fromEntries(readCsv(textOf(summary.bytes)).map(({ name = '', value }) => [name, Number(value)]))
   const { smsFallback, campaignId: _, from, to, ...flat } = body
@@ -304,6 +304,6 @@ test('a viewer sees the numbers and masked recipients, and gets no export', brow
   assert.doesNotMatch(await page.content(), /50061000|500 610 00/)
   assert.equal(await page.getByRole('link', { name: /Export/ }).count(), 0)
   assert.equal(await page.getByRole('button', { name: 'Download “Failed” as CSV' }).count(), 0)
-  await page.getByRole('button', { name: 'Download “All numbers” as CSV' }).waitFor()
+  await page.getByRole('button', { name: 'Download “All counts” as CSV' }).waitFor()
   await end()
 })

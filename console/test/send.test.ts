@@ -34,7 +34,7 @@ async function submit(page: Page): Promise<string> {
     const now = (await follow.count()) === 0 ? null : await follow.getAttribute('href')
     return now === before ? null : now
   })
-  await page.getByText('Herald accepted the message, and sends it.').waitFor()
+  await page.getByText('Herald accepted the message.').waitFor()
   return href.split('/').at(-1) as string
 }
 

@@ -8,10 +8,10 @@ import type { Known } from './known.ts'
 import { linkHere } from './place.ts'
 import type { Account } from './session.tsx'
 
-/** A place; or something to do, whose address only names it. */
+/** A page, or an action whose address only names it. */
 export type Found = { text: string; icon: IconName; href: string; run?: () => Promise<void> }
 
-/** Of each kind, since a letter is in many names. */
+/** At most so many of each kind: one letter matches many names. */
 const MOST = 8
 
 /** Everything that a text can mean: pages and actions first, then what has the text in its name, then ids, numbers and references. */

@@ -12,7 +12,7 @@ export type Known = { name: string; id: string; text: string; icon: IconName; hr
 /** The pages that show one thing each, how the API calls the list of them, and the field with their ids. */
 const KINDS = [
   ['campaigns', 'campaigns', 'campaignId'],
-  ['templates', 'templates', 'templateId'],
+  ['templates', 'templates', 'id'],
   ['groups', 'segments', 'segmentId'],
   ['people', 'people', 'personId'],
   ['webhooks', 'webhook-endpoints', 'endpointId'],

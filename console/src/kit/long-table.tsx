@@ -31,7 +31,7 @@ type Props<Item> = {
 
 const PAGE_SIZE = 50
 const ROW_PX = 48
-/** How often lists are read again that say nothing else. */
+/** How often a list is read again by default. Most lists change without an event. */
 const REST_MS = 15_000
 
 /**
@@ -94,13 +94,16 @@ type RowsProps<Item> = Omit<Props<Item>, 'label' | 'columns' | 'empty'> & {
 }
 
 /** A page of the list, as long as it is near the window. */
-function Rows<Item>({ path, cursor, isHidden, width, cells, keyOf, fresh = { restMs: REST_MS }, version = 0, onRead }: RowsProps<Item>) {
+function Rows<Item>({ path, cursor, isHidden, width, cells, keyOf, fresh, version = 0, onRead }: RowsProps<Item>) {
   const body = useRef<HTMLTableSectionElement>(null)
   const heightPx = useRef(PAGE_SIZE * ROW_PX)
-  // What is not drawn is near nothing, but a first row may come.
+  // A hidden table is never near the window, but its first row may still arrive.
   const isNear = useNear(body) || isHidden
   const { value, problem, reload } = useResource<Page<Item>>(isNear ? withCursor(path, cursor, PAGE_SIZE) : undefined)
-  useFresh(reload, fresh)
+  // A row that is added before changes the cursor: the rows stay until those of the new cursor arrive.
+  const shown = useRef<Page<Item> | undefined>(undefined)
+  shown.current = isNear ? (value ?? shown.current) : undefined
+  useFresh(reload, { restMs: REST_MS, isAbout: () => false, ...fresh })
   const last = useRef(version)
   useEffect(() => {
     if (last.current !== version) reload()
@@ -110,21 +113,21 @@ function Rows<Item>({ path, cursor, isHidden, width, cells, keyOf, fresh = { res
     if (value !== undefined) onRead(value)
   }, [value])
   useLayoutEffect(() => {
-    if (value !== undefined) heightPx.current = body.current?.offsetHeight ?? heightPx.current
+    if (shown.current !== undefined) heightPx.current = body.current?.offsetHeight ?? heightPx.current
   })
   return (
     <tbody ref={body}>
-      {value?.items.map((item) => (
+      {shown.current?.items.map((item) => (
         <tr key={keyOf(item)}>{cells(item)}</tr>
       ))}
-      {value === undefined && (
+      {shown.current === undefined && (
         <tr class="table-gap">
           <td colSpan={width} style={{ height: cursor === undefined ? 'auto' : `${heightPx.current}px` }}>
             {problem === undefined ? isNear && <Loading /> : <Problem problem={problem} onRetry={reload} />}
           </td>
         </tr>
       )}
-      {value !== undefined && problem !== undefined && (
+      {shown.current !== undefined && problem !== undefined && (
         <tr class="table-gap">
           <td colSpan={width}>
             <Problem problem={problem} onRetry={reload} />

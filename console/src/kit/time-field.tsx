@@ -1,4 +1,5 @@
 import { TextField } from './controls.tsx'
+import { fromField, toField } from './local-time.ts'
 
 type Props = {
   label: string
@@ -11,16 +12,4 @@ type Props = {
 /** A time of the API, which a person sees and changes in the zone of the browser. */
 export function TimeField({ value, onChange, ...rest }: Props) {
   return <TextField {...rest} type="datetime-local" value={toField(value)} onInput={(text) => onChange(fromField(text))} />
-}
-
-/** A time of the API as a value of a date field, which is in the browser's zone. */
-export function toField(time: string | undefined): string {
-  const date = new Date(time ?? '')
-  if (Number.isNaN(date.getTime())) return ''
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-}
-
-export function fromField(value: string): string | undefined {
-  const date = new Date(value)
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }

@@ -12,11 +12,11 @@ export const none = 'No account matches these filters'
 export const showAll = 'Show all accounts'
 export const search = 'Name or id'
 export const shown = 'Show'
-export const filters = { all: 'All accounts', trouble: 'With trouble', suspended: 'Suspended' }
+export const filters = { all: 'All accounts', trouble: 'With problems', suspended: 'Suspended' }
 export const most = (shown: number, total: number) =>
   `${number.format(shown)} of ${number.format(total)} accounts are shown. Search for the others.`
 export const summary = (ill: number, total: number) =>
-  ill === 0 ? 'No account has trouble.' : `${count(ill, 'account')} of ${number.format(total)} ${ill === 1 ? 'has' : 'have'} trouble.`
+  ill === 0 ? 'No account has problems.' : `${count(ill, 'account')} of ${number.format(total)} ${ill === 1 ? 'has' : 'have'} problems.`
 export const account = 'Account'
 export const needsLook = 'What needs a look'
 export const fine = 'nothing'
@@ -30,7 +30,7 @@ export const failedOf = (failed: number, accepted: number) =>
 export const quotaUsed = (used: number) => `${share.format(used)} of a quota is used`
 export const noSuch = (id: string) => `There is no account ${id}`
 export const name = 'Name'
-export const modules = 'May use'
+export const modules = 'Modules'
 export const quarantine = 'SMS quarantine'
 export const quarantineField = 'Hours between two SMS to a recipient'
 export const quarantineHint = '0: none. At most 8,760, a year.'
@@ -41,7 +41,7 @@ export const quotaNames = {
   messagesPerDay: 'Messages a day',
   templates: 'Templates',
   storedBytes: 'Stored bytes',
-  exports: 'Concurrent exports on a node',
+  exports: 'Exports at once, per process',
 }
 export const byDefault = ' (default)'
 export const quotaHint = 'Empty: the default.'

@@ -48,8 +48,9 @@ export const nothingFails = 'No queued message and no campaign uses it.'
 export const messagesFail = (messages: number) =>
   `${countUpTo(messages, 'queued message fails', 'queued messages fail')} with AGENT_INACTIVE. SMS fallbacks are sent.`
 export const campaignsFail = (campaigns: number) =>
-  `${count(campaigns, 'campaign is', 'campaigns are')} not over: further messages fail, too.`
+  `${count(campaigns, 'campaign is', 'campaigns are')} not over: their next messages fail, too.`
 export const repliesEnd = (replies: number, isEnd: boolean) =>
   `${count(replies, 'automatic reply is', 'automatic replies are')} ${isEnd ? 'removed for good' : 'no longer sent'}.`
-export const optOutsStay = (optOuts: number) => `${countUpTo(optOuts, 'opt-out stays', 'opt-outs stay')}, and count if you assign it again.`
+export const optOutsStay = (optOuts: number) =>
+  `${countUpTo(optOuts, 'opt-out stays', 'opt-outs stay')}, and apply again if you assign the agent again.`
 export const failedStay = 'You can activate it again, but what has failed stays failed.'

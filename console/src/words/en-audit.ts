@@ -13,7 +13,7 @@ export const download = 'CSV'
 export const examples = { actor: 'anna@example.com', action: 'Create key', subject: 'an id, a number' }
 export const times = {
   from: 'From',
-  to: 'Until',
+  to: 'Before',
 }
 export const clear = 'Clear all filters'
 export const nothingFound = 'No such change'
@@ -25,7 +25,7 @@ export const facts = {
   at: 'When',
   actor: 'By',
   kind: 'By a',
-  address: 'From',
+  address: 'Address',
   account: 'Account',
   subject: 'Subject',
   request: 'Request',

@@ -1,12 +1,12 @@
 // The words of the automatic replies.
 
-export const hint = 'The longest matching keyword counts. A number gets at most one automatic reply in a minute.'
+export const hint = 'The longest matching keyword wins. A number gets at most one automatic reply in a minute.'
 export const add = 'Add an automatic reply'
 export const edit = 'Edit'
 export const save = 'Save'
 export const remove = 'Remove'
 export const keyword = 'Keyword'
-export const keywordHint = 'One or more words, in capitals or not.'
+export const keywordHint = 'One or more words. Case does not matter.'
 export const template = 'Template'
 export const choose = 'Choose an approved template'
 export const noTemplate = 'No template is approved yet.'

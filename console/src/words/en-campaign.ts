@@ -14,7 +14,7 @@ export const left = 'Left'
 export const growing = 'and Herald still creates more'
 export const rate = 'Rate'
 export const rateOf = (perSecond: number) => roughly.format(perSecond)
-export const rateNote = (limit: number) => (limit === Infinity ? 'a second' : `a second, the carrier allows ${number.format(limit)}`)
+export const rateNote = (limit: number) => (limit === Infinity ? 'a second' : `a second, the network allows ${number.format(limit)}`)
 export const measuring = 'measuring…'
 export const done = 'Done'
 export const clock = (at: number) => hourAndMinute.format(at)
@@ -23,15 +23,15 @@ export const took = 'Took'
 export const bySms = (value: number) => `${number.format(value)} by SMS`
 export const minutes = 'Each minute'
 export const noMinutes = 'Nothing happened in this hour.'
-export const funnel = 'How far they came'
+export const funnel = 'How far messages got'
 export const steps = {
   sent: 'Sent',
   delivered: 'Delivered',
   read: 'Read',
   failed: 'Failed',
-  clicked: 'Clicked',
-  replied: 'Answered',
-  bySms: 'Got the SMS',
+  clicked: 'Opened a link',
+  replied: 'Replied',
+  bySms: 'SMS sent',
 }
 export const why = 'Why they failed'
 export const reason = 'Reason'
@@ -60,5 +60,5 @@ export const actionBodies = {
   cancel: (what: string) => `Herald withdraws ${what}. ${STILL_SENT} This can’t be undone.`,
 }
 export const retryBody = (value: number, isMore: boolean) =>
-  `A new campaign sends the same content at once to ${isMore ? 'at least ' : ''}${recipients(value)} whose message failed, also if an SMS reached them.`
+  `A new campaign sends the same content at once to ${isMore ? 'at least ' : ''}${recipients(value)} whose message failed, even if an SMS reached them.`
 export const keep = 'Leave it as it is'

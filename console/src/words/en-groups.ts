@@ -42,7 +42,7 @@ export const noMembersHint = 'Import a CSV file, or add members by hand.'
 export const notMember = (phone: string) => `${phone} is not a member`
 export const addMembers = 'Add members'
 export const numbers = 'Phone numbers'
-export const numbersHint = 'With the country code, one a line.'
+export const numbersHint = 'With the country code, one per line.'
 export const added = (value: number) => `${memberCount(value)} added.`
 export const remove = (value: number) => `Remove ${memberCount(value)}`
 export const removeBody = (value: number, all: number) =>

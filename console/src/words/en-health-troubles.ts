@@ -15,11 +15,11 @@ export const noSession = (name: string): Told => [
 ]
 export const paused = (name: string, open: number, nodes: number): Told => [
   `The network ${name} is lost: ${open === nodes ? 'Herald pauses its' : `${open} of ${nodes} processes pause their`} requests after failures.`,
-  `${WAITS} Ask the network, and check its credentials.`,
+  `${WAITS} Contact the network, and check its credentials.`,
 ]
 export const mostFail = (name: string, unsure: number, calls: number): Told => [
   `${number.format(unsure)} of ${number.format(calls)} calls to the network ${name} had to be repeated in the last five minutes.`,
-  'If it goes on, ask the network.',
+  'If it continues, contact the network.',
 ]
 export const lostNode = (name: string): Told => [`The process ${name} is lost.`, 'Look at its log, and start it again.']
 export const noRole = { delivery: 'No process delivers messages.', webhooks: 'No process posts events to webhooks.' }
@@ -33,7 +33,7 @@ export const crowdedPool = (name: string): Told => [
   'If it lasts, look for slow statements.',
 ]
 export const noStandby = (missing: number, commitsWait: boolean): Told => [
-  `${missing === 1 ? 'The database’s standby is lost' : `${number.format(missing)} standbys of the database are lost`}${commitsWait ? ', and every commit waits for it' : ''}.`,
+  `${missing === 1 ? 'The database’s standby is lost' : `${number.format(missing)} standbys of the database are lost`}${commitsWait ? ', and every commit waits' : ''}.`,
   commitsWait
     ? 'Herald accepts nothing. Start the standby, or remove it from synchronous_standby_names.'
     : 'Start the standby again. If you removed it, drop its replication slot.',

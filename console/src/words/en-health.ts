@@ -5,7 +5,7 @@ import { count, number } from './numbers.ts'
 export const healthy = 'Healthy'
 export const warned = (troubles: number) => `${number.format(troubles)} things need a look`
 export const ill = (troubles: number) => (troubles === 1 ? 'Something is wrong' : `${number.format(troubles)} things are wrong`)
-export const badge = (troubles: number) => count(troubles, 'trouble')
+export const badge = (troubles: number) => count(troubles, 'problem')
 export const stale = 'These are the last figures that arrived.'
 export const queues = 'Queues'
 export const dueMessage = 'Oldest due message'
@@ -22,9 +22,9 @@ export const works = 'works'
 export const carrierLost = 'lost'
 export const struggles = 'repeats calls'
 export const sessions = 'Sessions'
-export const circuit = 'Circuit'
-export const closed = 'closed'
-export const open = (open: number, nodes: number) => `open in ${open} of ${nodes}`
+export const circuit = 'Paused'
+export const closed = 'no'
+export const open = (open: number, nodes: number) => `in ${open} of ${nodes} processes`
 export const outcomes = 'Calls in the last five minutes'
 export const noCalls = 'none'
 export const outcomeNames = {

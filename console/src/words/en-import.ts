@@ -13,8 +13,8 @@ const lineCount = (lines: number, isExact: boolean) => (isExact ? count(lines, '
 export const open = 'Import CSV'
 export const choose = 'Choose a CSV file'
 export const drop = 'or drop it here'
-export const hint = 'UTF-8 (in Excel: “CSV UTF-8”), one recipient a line, with a number such as +48500100200.'
-export const empty = (name: string) => `${name} is empty. Choose a file with one recipient a line.`
+export const hint = 'UTF-8 (in Excel: “CSV UTF-8”), one recipient per line, each with a number such as +48500100200.'
+export const empty = (name: string) => `${name} is empty. Choose a file with one recipient per line.`
 export const unreadableHeader = (name: string, reason: string) =>
   `The first line of ${name} can’t be read: ${reason}. Save the file as CSV in UTF-8.`
 export const unreadable = 'The file can’t be read: it was changed, moved or removed. Choose it again.'
@@ -41,10 +41,10 @@ export const sure = (value: number) => `The group has ${memberCount(value)}. Tho
 export const heading = (is: 'running' | 'done' | 'failed', name: string) =>
   ({ running: `${name} is being imported`, done: `${name} was imported`, failed: `${name} was not imported` })[is]
 export const percent = (value: number) => `${value}%.`
-export const writing = 'Herald has the file, and imports it.'
+export const writing = 'Herald has the file and is importing it.'
 export const back = 'Back to the columns'
 export const openGroup = 'Open the group'
-export const imported = (value: number) => `${count(value, 'recipient is', 'recipients are')} in the group now.`
+export const imported = (value: number) => `${count(value, 'recipient')} imported.`
 export const rejectedLines = (value: number, isMore: boolean) =>
   isMore ? `${number.format(value)} or more lines were rejected.` : `${count(value, 'line was', 'lines were')} rejected.`
 export const lineAt = (line: number, reason: string) => `Line ${number.format(line)}: ${reason}`

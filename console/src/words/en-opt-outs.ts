@@ -11,7 +11,7 @@ export const stopped = { campaigns: 'Campaigns', all: 'All messages' }
 export const stop = 'What is stopped'
 export const stopHint = {
   campaigns: 'Single messages still go out. The recipient can opt in again by writing START.',
-  all: 'Single messages fail, too. Only you can end a block: START does not.',
+  all: 'Single messages fail, too. START does not end a block.',
 }
 export const sources = {
   word: 'wrote STOP',
@@ -26,7 +26,7 @@ export const changes = {
 }
 export const sure = {
   block: (number: string, agent: string) =>
-    `This stops all messages of ${agent} to one recipient, ${number}: single messages, too. It fails those that wait.`,
+    `This stops all messages of ${agent} to one recipient, ${number}: single messages, too. Waiting messages fail.`,
   unblock: (number: string, agent: string) =>
     `Single messages of ${agent} go out again to one recipient, ${number}. Campaigns stay stopped.`,
   remove: (number: string, agent: string) =>
@@ -37,6 +37,8 @@ export const done = {
   unblock: 'The recipient is no longer blocked.',
   remove: 'The opt-out is removed.',
 }
+export const isInactive = 'While the agent is inactive, this can’t be changed.'
+export const isBlocked = 'This recipient is blocked. To let single messages through again, press Unblock in the list.'
 export const empty = 'Nobody has opted out'
 export const emptyHint = 'A recipient who writes STOP, or unsubscribes on the phone, appears here.'
 export const nothingFound = 'No opt-out matches these filters'

@@ -13,7 +13,7 @@ export const notSimulated = 'There are no phones here'
 export const notSimulatedHint = 'No agent of this account is in the simulated network.'
 export const phoneNumber = 'Phone number'
 export const numberHint = 'With its country code.'
-export const numberWrong = 'Give a number with its country code, such as +48500100200.'
+export const numberWrong = 'Enter a number with its country code, such as +48500100200.'
 export const endings = 'What the last two digits mean'
 export const behaviours = {
   reads: 'gets and reads everything',
@@ -56,7 +56,7 @@ export const sharePlace = 'Share a location'
 export const share = 'Share'
 export const latitude = 'Latitude'
 export const longitude = 'Longitude'
-export const degrees = (max: number) => `Give a number from -${max} to ${max}.`
+export const degrees = (max: number) => `Enter a number from -${max} to ${max}.`
 export const stop = 'STOP'
 export const goOffline = 'Go offline'
 export const goOnline = 'Go online'

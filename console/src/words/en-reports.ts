@@ -9,7 +9,7 @@ export const exportZip = 'Export the whole campaign (ZIP)'
 export const csv = 'CSV'
 export const csvOf = (table: string) => `Download “${table}” as CSV`
 export const csvCut = 'The file has the first 10,000 rows only. The ZIP has all.'
-export const numbers = 'All numbers'
+export const numbers = 'All counts'
 export const state = 'State'
 export const messages = 'Messages'
 export const share = 'Share'
@@ -31,7 +31,7 @@ export const counts = {
 }
 export const of = (share: number, base: string) =>
   `${percent.format(share)} of ${base.replace(/^[A-Z](?=[a-z])/, (first) => first.toLowerCase())}`
-export const numbersHint = 'A message counts once for each state, at the time when it reached it.'
+export const numbersHint = 'A message counts once for each state, when it reaches the state.'
 export const overTime = { hour: 'Messages by hour (UTC)', day: 'Messages by day (UTC)' }
 export const onlyDays = 'Only campaigns are also counted by hour.'
 export const nothing = 'Nothing happened in this range'

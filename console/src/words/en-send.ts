@@ -2,7 +2,7 @@
 
 export const onlyReads = 'Your role lets you read this account, but not send'
 export const suspended = 'The operator has suspended this account'
-export const noRcs = 'This account has no module rcs'
+export const noRcs = 'This account has no RCS module'
 export const noAgent = 'This account has no active agent'
 export const agent = 'Agent'
 export const fields = {
@@ -23,6 +23,6 @@ export const sms = 'If RCS does not reach the recipient'
 export const noSms = 'RCS only'
 export const withSms = 'SMS if RCS fails'
 export const submit = 'Send'
-export const accepted = 'Herald accepted the message, and sends it.'
+export const accepted = 'Herald accepted the message.'
 export const follow = 'Follow it'
 export const seePhone = 'See the phone'

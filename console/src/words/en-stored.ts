@@ -16,10 +16,10 @@ export const changes = {
 }
 export const sure = {
   erase: (where: string, rows: number) =>
-    `${where}: this erases ${count(rows, 'row')} about one person, and fails the messages that wait. Nothing is sent to the number again. It can’t be undone, and takes up to two minutes.`,
+    `${where}: this erases ${count(rows, 'row')} about one person; waiting messages fail. Nothing more is sent to the number. This can’t be undone, and takes up to two minutes.`,
   allow: (where: string) => `${where}: Herald can write to one person again. Do this only if the owner of the number has asked for it.`,
 }
-export const done = { erase: 'Everything is erased.', allow: 'The number can be written to.' }
+export const done = { erase: 'The data is erased.', allow: 'Herald may write to the number again.' }
 export const erasedIn = (where: string) => `${where}: erased`
 export const erasedHint = 'Nothing is sent to the number.'
 export const onlyOperator = 'Only an operator can end an erasure in all accounts.'

@@ -22,9 +22,9 @@ export const types = {
   CAROUSEL: 'Carousel',
   FILE: 'File',
   VIDEO: 'Video',
-  AUDIO: 'Sound',
+  AUDIO: 'Audio',
   CONTACT: 'Contact',
-  LOCATION: 'Place',
+  LOCATION: 'Location',
 }
 export const saved = 'saved'
 export const changed = 'Unsaved changes'
@@ -39,7 +39,7 @@ export const actions = {
 export const isSaved = 'The template is saved.'
 export const isApproved = 'The template is approved.'
 export const brokenJson = 'Nothing is saved: the JSON can’t be read yet.'
-export const notSaved = 'Nothing is saved.'
+export const notSaved = 'Nothing is saved: somebody else has saved it meanwhile.'
 export const lines = {
   added: 'added',
   removed: 'removed',
@@ -47,7 +47,7 @@ export const lines = {
 export const approvesAtOnce = 'New messages get this content at once. Accepted messages keep the old one.'
 export const asks = {
   discard: (lines: number) => `${count(lines, 'changed line')} will be lost. This can’t be undone.`,
-  remove: () => 'One template is deleted. Accepted messages keep its content. This can’t be undone.',
+  remove: () => 'Accepted messages keep its content. This can’t be undone.',
 }
 export const editor = 'The template'
 export const view = 'View'
@@ -70,17 +70,17 @@ export const fields = {
   fileName: 'Name of the file (optional)',
   thumbnailUrl: 'Preview picture (optional)',
   videoUrl: 'Video',
-  audioUrl: 'Sound',
+  audioUrl: 'Audio',
   orientation: 'Layout',
   height: 'Height of the picture',
   imageAlignment: 'Side of the picture',
   cardWidth: 'Width of the cards',
   name: 'Name of the contact',
-  phoneNumbers: 'Phone numbers, one a line',
+  phoneNumbers: 'Phone numbers, one per line',
   email: 'E-mail address (optional)',
   organization: 'Organization (optional)',
   url: 'Web address',
-  label: 'Name of the place (optional)',
+  label: 'Name of the location (optional)',
   latitude: 'Latitude',
   longitude: 'Longitude',
   text: 'Label',
@@ -99,13 +99,13 @@ export const fields = {
 export const options = {
   VERTICAL: 'Picture above',
   HORIZONTAL: 'Picture beside',
-  SHORT: 'Short 112',
-  MEDIUM: 'Medium 168',
-  TALL: 'Tall 264',
+  SHORT: 'Short (112 dp)',
+  MEDIUM: 'Medium (168 dp)',
+  TALL: 'Tall (264 dp)',
   LEFT: 'Left',
   RIGHT: 'Right',
 } as Record<string, string>
-export const widths = { SMALL: 'Small 180', MEDIUM: 'Medium 296' } as Record<string, string>
+export const widths = { SMALL: 'Small (180 dp)', MEDIUM: 'Medium (296 dp)' } as Record<string, string>
 export const parts = {
   card: (index: number) => `Card ${index}`,
   button: (index: number) => `Button ${index}`,
@@ -117,7 +117,7 @@ export const buttonTypes = {
   url: 'opens a page',
   call: 'calls',
   calendar: 'adds a date',
-  location: 'shows or asks for a place',
+  location: 'shows or asks for a location',
   trigger_template: 'sends a template',
 }
 export const up = 'Move up'

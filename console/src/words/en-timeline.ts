@@ -29,7 +29,7 @@ const steps: Record<Step, [title: string, why: string]> = {
   'revoke-failed': ['Not revoked', 'The network did not revoke the message. It may still arrive.'],
   'delivered-late': ['Delivered late', 'The message keeps its final status.'],
   'read-late': ['Read late', 'The message keeps its final status.'],
-  'sms-scheduled': ['SMS due', 'Herald checks its rules first.'],
+  'sms-scheduled': ['SMS due', 'Herald checks the SMS rules first.'],
   'sms-checked': ['Rules of the SMS checked', 'Every rule allows the SMS.'],
   'sms-attempt-failed': ['The SMS network did not accept it', 'Herald tries again.'],
   'sms-skipped': ['SMS held back', 'Herald does not send the SMS.'],
@@ -42,8 +42,8 @@ const steps: Record<Step, [title: string, why: string]> = {
   wrote: ['Wrote', 'The recipient replied.'],
   'shared-location': ['Shared a location', 'The recipient sent a location.'],
   'sent-file': ['Sent a file', 'The recipient sent a file.'],
-  'opted-out': ['Opted out', 'No more campaigns and SMS from this agent.'],
-  'opted-in': ['Opted in again', 'Campaigns and SMS from this agent again.'],
+  'opted-out': ['Opted out', 'The agent sends no more campaigns or SMS.'],
+  'opted-in': ['Opted in again', 'The agent sends campaigns and SMS again.'],
   'webhook-attempt': ['Webhook', 'Herald posted an event to an endpoint.'],
 }
 
@@ -128,7 +128,7 @@ const outcome = {
   read: (ms: number) => `The recipient read it after ${duration(ms)}.`,
   deliveredAfter: (ms: number) => `It was delivered by RCS after ${duration(ms)}.`,
   gotIt: (by: 'RCS' | 'SMS', ms: number) => `The recipient got it by ${by} after ${duration(ms)}.`,
-  notRead: 'It was not read so far.',
+  notRead: 'No read receipt so far.',
   gotItLate: 'The recipient got it by RCS after all.',
   lateStatus: (status: string) => `The delivery was reported after the message was ${status}. This status stays.`,
   nothing: 'The recipient got nothing.',
@@ -146,7 +146,7 @@ const outcome = {
   sending: 'It is being sent.',
   attempts: (failed: number) => `The network did not accept it ${failed === 1 ? 'once' : `${failed} times`}; Herald tries again.`,
   heldBack: 'It is held back.',
-  sent: 'The network has it, but has not delivered it yet.',
+  sent: 'The network has it, but has reported no delivery.',
   thenSms: 'if RCS fails, the SMS of the request goes out',
 }
 
@@ -161,7 +161,7 @@ export const spans = {
 }
 export const title = 'What happened'
 export const failedBecause = (reason: string) => `Failed: ${reason}`
-export const noRcs = 'RCS may be off, or the agent is not launched on its network.'
+export const noRcs = 'RCS may be off, or the agent is not launched on the recipient’s network.'
 export const heldBackBy = (rule: string) => `A rule holds the SMS back: ${rule}`
 export const hasSms = 'the request has an SMS to fall back to'
 export const isTest = 'It is a test message, which no report counts.'

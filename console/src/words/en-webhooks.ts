@@ -64,7 +64,7 @@ export const enable = 'Enable'
 export const nowIs = { ACTIVE: 'The endpoint is enabled.', DISABLED: 'The endpoint is disabled.' }
 export const sure = {
   disable: (pending: number) => `Nothing more is posted to it. ${countUpTo(pending, 'event waits', 'events wait')} for it.`,
-  delete: (pending: number) => `This deletes the endpoint, its attempts and ${countUpTo(pending, 'waiting event')}. It can’t be undone.`,
+  delete: (pending: number) => `This deletes the endpoint, its attempts and ${countUpTo(pending, 'waiting event')}. This can’t be undone.`,
 }
 export const replay = 'Post events again'
 export const which = 'Which events'
@@ -99,6 +99,6 @@ export const body = 'Body'
 export const goneRequest = 'The log no longer has the event.'
 export const checkSignature = 'Check the signature'
 export const signatureHint =
-  'Replace the dots by the secret. If the header webhook-signature has what the command prints, the request is from Herald.'
+  'Replace the dots with the secret. If the header webhook-signature contains what the command prints, the request is from Herald.'
 export const resend = 'Post this event again'
 export const resent = 'It is posted again.'

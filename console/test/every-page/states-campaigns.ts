@@ -40,7 +40,7 @@ async function openStep(page: Page, step: string): Promise<void> {
   if (step === 'content') return
   await button(page, 'Continue').click()
   await page.getByRole('checkbox', { name: 'Customers 1' }).check()
-  await page.getByRole('region', { name: 'Who gets it, if it starts now' }).getByText('8 recipients').waitFor()
+  await page.getByRole('region', { name: 'Who gets it if it starts now' }).getByText('8 recipients').waitFor()
   if (step !== 'groups') await page.goto(at(`campaigns/new?step=${step}`, accountId))
 }
 
@@ -74,7 +74,7 @@ export const CAMPAIGNS: State[] = [
       await openStep(page, 'time')
       await page.getByText('Later', { exact: true }).click()
       await button(page, 'Continue').click()
-      await page.getByText('Give the time of the start.').waitFor()
+      await page.getByText('Enter the start time.').waitFor()
     },
   },
   {
@@ -100,7 +100,7 @@ export const CAMPAIGNS: State[] = [
       await page.evaluate('sessionStorage.clear()')
       await page.goto('about:blank')
       await page.goto(at('campaigns/new?step=review', (await data()).accountId))
-      await page.getByText('Give the campaign a name.').waitFor()
+      await page.getByText('Enter a name.').waitFor()
     },
   },
   {

@@ -118,7 +118,7 @@ export const KEYS: State[] = [
     open: async (page) => {
       await openKey(page)
       await button(page, 'Revoke').click()
-      await dialog(page).getByText('It can’t be undone.').waitFor()
+      await dialog(page).getByText('This can’t be undone.').waitFor()
     },
   },
   {

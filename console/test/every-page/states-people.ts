@@ -70,7 +70,7 @@ export const PEOPLE: State[] = [
     name: 'People, nobody found',
     open: async (page) => {
       await page.goto(at('people?search=nobody'))
-      await heading(page, 'Nobody is called like this').waitFor()
+      await heading(page, 'Nobody matches this search').waitFor()
     },
   },
   {
@@ -93,7 +93,7 @@ export const PEOPLE: State[] = [
     },
   },
   { name: 'a person', open: (page) => openPerson(page) },
-  { name: 'a person who is locked out', open: (page) => openPerson(page, { isDisabled: true }) },
+  { name: 'a disabled person', open: (page) => openPerson(page, { isDisabled: true }) },
   {
     name: 'a person who does not exist',
     refused: 404,
@@ -102,10 +102,10 @@ export const PEOPLE: State[] = [
       await page.getByRole('main').getByRole('alert').waitFor()
     },
   },
-  onPerson('a person, a new link', 'New set-up link'),
+  onPerson('a person, a new link', 'New one-time link'),
   onPerson('a person, another name', 'Rename'),
-  onPerson('a person, an operator', 'Make an operator'),
-  onPerson('a person, locking them out', 'Lock out'),
+  onPerson('a person, an operator', 'Give operator role'),
+  onPerson('a person, locking them out', 'Disable'),
   onPerson('a person, another role', 'Set a role'),
   onPerson('a person, one role less', 'Remove the role in Test'),
   onPerson('a person, ending all sessions', 'End all'),

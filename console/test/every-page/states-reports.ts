@@ -45,7 +45,7 @@ export const REPORTS: State[] = [
     open: async (page) => {
       await page.goto(at('reports'))
       await page.locator('.chart-line').first().waitFor()
-      await page.getByRole('table', { name: 'All numbers' }).waitFor()
+      await page.getByRole('table', { name: 'All counts' }).waitFor()
       await page.getByText('as a table').click()
     },
   },

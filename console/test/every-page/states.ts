@@ -225,7 +225,7 @@ const ON_PHONES: State[] = [
       await openPhone(page)
       await button(page, 'Share a location').click()
       await dialog(page).getByLabel('Latitude').fill('91')
-      await dialog(page).getByText('Give a number from -90 to 90.').waitFor()
+      await dialog(page).getByText('Enter a number from -90 to 90.').waitFor()
     },
   },
   {

@@ -13,7 +13,7 @@ type Group = { segmentId: number; name?: string; members: number }
 
 /** Waits for the end of an import, and returns what the page says about it. */
 async function outcome(page: Page): Promise<string> {
-  const counts = page.locator('.import-job').getByRole('status').filter({ hasText: 'in the group now' })
+  const counts = page.locator('.import-job').getByRole('status').filter({ hasText: 'imported.' })
   await counts.waitFor()
   return ((await counts.textContent()) ?? '').trim()
 }
@@ -38,7 +38,7 @@ test('imports a file as Excel saves it: with a byte order mark, semicolons, CRLF
   assert.deepEqual(await previewed(page, 4), ['x', 'two\r\nlines; one note', ''])
   await page.getByRole('cell', { name: '500 not an international number' }).waitFor()
   await button(page, 'Import 3 lines').click()
-  assert.equal(await outcome(page), '2 recipients are in the group now.1 line was rejected.')
+  assert.equal(await outcome(page), '2 recipients imported.1 line was rejected.')
   // Line 3 takes two lines of the file.
   await page.getByText('Line 5: "500" is not a possible international phone number').waitFor()
   await page.getByRole('link', { name: 'Open the group' }).click()
@@ -70,7 +70,7 @@ test('uses the columns that the person chooses, and asks before it replaces memb
   await useOf(page, 'mobile').selectOption({ label: 'Phone number' })
   await button(page, 'Import 2 lines').click()
   await dialog(page).getByRole('button', { name: 'Import' }).click()
-  assert.match(await outcome(page), /^2 recipients are in the group now\.$/)
+  assert.match(await outcome(page), /^2 recipients imported\.$/)
   assert.deepEqual(
     (await shop.members(5)).map(({ phone, attributes }) => [phone, attributes]),
     [
@@ -95,7 +95,7 @@ test('sends nothing of a column that the person leaves out', browserTest, async 
     await route.continue()
   })
   await button(page, 'Import 3 lines').click()
-  assert.match(await outcome(page), /^1 recipient is in the group now\.2 lines/)
+  assert.match(await outcome(page), /^1 recipient imported\.2 lines/)
   await page.getByText('Line 4: it has 2 fields, and the first line has 3').waitFor()
   await page.getByText('Line 5: "500" is not a possible international phone number').waitFor()
   assert.deepEqual((await shop.members(1))[0]?.attributes, { city: 'Gdynia' })
@@ -121,7 +121,7 @@ test('imports a file without a header, and one with tabs and an odd header', bro
   assert.equal(await hasHeader.isChecked(), true)
   assert.equal(await useOf(page, 'the number').inputValue(), 'phone')
   await button(page, 'Import 1 line').click()
-  assert.match(await outcome(page), /^1 recipient is in the group now/)
+  assert.match(await outcome(page), /^1 recipient imported/)
   assert.deepEqual((await shop.members(2))[0]?.attributes, { city: 'Gdynia', 'city 2': 'Sopot', 'column 3': 'x' })
   await end()
 })
@@ -178,7 +178,7 @@ test('imports 50,000 lines while the person looks at other pages, and saves the 
   await page.getByRole('link', { name: 'Open the group' }).click()
   await page.getByText('Group 1 · 49,997 members').waitFor()
   await page.goto(`/console#/${shop.accountId}/groups/new`)
-  assert.equal(await outcome(page), '49,997 recipients are in the group now.3 lines were rejected.')
+  assert.equal(await outcome(page), '49,997 recipients imported.3 lines were rejected.')
   const downloading = page.waitForEvent('download')
   await button(page, 'Download the rejected lines').click()
   const download = await downloading

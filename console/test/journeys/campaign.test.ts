@@ -26,7 +26,7 @@ testJourney('prepares a campaign to 120 recipients in five steps, and follows it
   await page.getByRole('figure', { name: 'Android phone' }).getByText('Monstera, 60 cm').waitFor()
   await press('Continue')
   await person.press(page.getByRole('checkbox', { name: 'Customers 1' }))
-  await page.getByRole('region', { name: 'Who gets it, if it starts now' }).getByText(`${RECIPIENTS} recipients`).waitFor()
+  await page.getByRole('region', { name: 'Who gets it if it starts now' }).getByText(`${RECIPIENTS} recipients`).waitFor()
   await press('Continue')
   await page.getByRole('heading', { name: 'Time' }).waitFor()
   await press('Continue')

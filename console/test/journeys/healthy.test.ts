@@ -74,7 +74,7 @@ test('turns red when the standby is lost that every commit waits for', browserTe
     await database.setSynchronous(true)
     const { page, close } = await openHealth()
     try {
-      const sentence = 'The database’s standby is lost, and every commit waits for it.'
+      const sentence = 'The database’s standby is lost, and every commit waits.'
       await loses(t, 'the synchronous standby', page, database.killStandby, sentence)
       await verdict(page).getByText('Start the standby, or remove it from synchronous_standby_names.').waitFor()
     } finally {

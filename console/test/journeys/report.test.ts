@@ -46,7 +46,7 @@ const SEEN = `addEventListener('hashchange', () => {
 
 /** The counts of the page, in the order of the names. */
 async function countsOf(page: Page, names: string[]): Promise<number[]> {
-  const rows = page.getByRole('table', { name: 'All numbers' }).getByRole('row')
+  const rows = page.getByRole('table', { name: 'All counts' }).getByRole('row')
   const texts = names.map((name) =>
     rows
       .filter({ has: page.getByRole('rowheader', { name, exact: true }) })
@@ -65,7 +65,7 @@ testJourney('a report, its plot and its export have the numbers of the API', sta
   await page.evaluate(SEEN)
   await person.press(page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Reports' }))
   await page.locator('.chart-line').first().waitFor()
-  await page.getByRole('table', { name: 'All numbers' }).waitFor()
+  await page.getByRole('table', { name: 'All counts' }).waitFor()
   assertWithin(t, `the report with the ${way}`, await page.evaluate<number>('globalThis.seenAfterMs'), TARGET_MS)
 
   const NAMES = ['Accepted', 'Sent', 'Delivered', 'Read', 'Failed']

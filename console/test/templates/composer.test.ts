@@ -35,7 +35,7 @@ test('keeps the filters in the address, so that they survive a reload', browserT
   await page.reload()
   await row(page, 'an-approved-card').waitFor()
   assert.deepEqual([await labelled(page, 'Status').inputValue(), await row(page, 'a-draft').count()], ['APPROVED', 0])
-  await labelled(page, 'Content').selectOption('Sound')
+  await labelled(page, 'Content').selectOption('Audio')
   await page.getByRole('heading', { name: 'Nothing matches these filters' }).waitFor()
   await page.getByRole('link', { name: 'Clear the filters' }).click()
   await row(page, 'a-draft').waitFor()

@@ -111,7 +111,7 @@ test('does not replace what somebody else has saved meanwhile without a word', b
   const theirs = { name: 'two people', basic: false, status: 'DRAFT', message: { ...TEXT, content: 'Their text' } }
   await ask('PUT', `templates/${id}`, theirs)
   await button(page, 'Save').click()
-  await page.getByText('so nothing is saved.').waitFor()
+  await page.getByText('Nothing is saved: somebody else').waitFor()
   assert.equal((await stored(id)).message.content, 'Their text')
   await page.getByText('It was saved elsewhere since you began.').waitFor()
   await button(page, 'Changes').click()

@@ -46,7 +46,7 @@ function Created({ item: { integrationKey, secret, scopes }, onClose }: { item: 
       <p>{say.copyHint}</p>
       <CodeBlock text={credentials} label={say.credentials} />
       <h3>{say.tryIt}</h3>
-      {(scopes === undefined || scopes.includes('read')) && <p class="hint">{say.tryHint}</p>}
+      <p class="hint">{scopes === undefined || scopes.includes('read') ? say.tryHint : say.mayNotRead}</p>
       <CodeBlock text={curlOf({ path: 'agents', credentials }, document.baseURI)} label={say.tryIt} />
     </Dialog>
   )

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { ask } from '../../app/api.ts'
+import { ApiProblem, ask } from '../../app/api.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Select, TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
@@ -21,9 +21,15 @@ export function NewOptOut({ phone: lookedFor, agents, onDone, onClose }: Props) 
   const [agentId, setAgentId] = useState('')
   const [stop, setStop] = useState<keyof typeof say.stopped>('campaigns')
   const save = async () => {
-    const path = `/accounts/${account.accountId}/opt-outs/${encodeURIComponent(phone.trim())}`
+    const list = `/accounts/${account.accountId}/opt-outs`
+    const number = encodeURIComponent(phone.trim())
+    // An opt-out from campaigns replaces a block, and would let single messages through again.
+    const found =
+      stop === 'campaigns' ? await ask<{ items: { agentId: string; block: boolean }[] }>(`${list}?phone=${number}`) : { items: [] }
+    if (found.items.some((item) => item.block && (agentId === '' || item.agentId === agentId)))
+      throw new ApiProblem(409, { code: 'BLOCKED', details: [{ path: '', reason: say.isBlocked }] })
     const body = { ...(agentId !== '' && { agentId }), block: stop === 'all' }
-    const { items } = await ask<{ items: object[] }>(path, { method: 'PUT', body })
+    const { items } = await ask<{ items: object[] }>(`${list}/${number}`, { method: 'PUT', body })
     onDone(say.added(items.length))
   }
   return (

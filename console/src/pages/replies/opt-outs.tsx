@@ -22,9 +22,8 @@ type OptOut = { phone: string; agentId: string; block: boolean; source: keyof ty
 type Change = 'block' | 'unblock' | 'remove'
 type OnOpen = (open: { change: Change; optOut: OptOut }) => void
 
-/** A webhook event tells of an opt-out, but not of its end, so the list is also polled. */
+/** An event reports an opt-out, but not its end, so the list is also polled. */
 const FRESH = {
-  restMs: 15_000,
   isAbout: (event: LiveEvent) => event.name === 'busy' || (event.name === 'event' && event.data.type === 'recipient.opted_out'),
 }
 
@@ -32,7 +31,7 @@ const FRESH = {
 export function OptOuts({ place }: { place: Place }) {
   const { account } = useFrame()
   const { open, setOpen, version, status, ...changes } = useChanges<{ change: Change; optOut: OptOut } | 'new'>()
-  const { options, nameFor, problem, reload } = useAgentNames()
+  const { options, nameFor, isActive, problem, reload } = useAgentNames()
   const { phone = '', agentId = '' } = Object.fromEntries(place.query)
   const filters = new URLSearchParams({ ...(phone && { phone }), ...(agentId && { agentId }) })
   const list = ['opt-outs', filters].filter(String).join('?')
@@ -64,16 +63,21 @@ export function OptOuts({ place }: { place: Place }) {
         )}
       </NumberSearch>
       {status}
-      <OptOutTable list={list} isFiltered={isFiltered} version={version} nameFor={nameFor} onOpen={setOpen} />
+      <OptOutTable list={list} isFiltered={isFiltered} version={version} nameFor={nameFor} isActive={isActive} onOpen={setOpen} />
       {open === 'new' && <NewOptOut phone={phone} agents={options} {...changes} />}
       {open !== undefined && open !== 'new' && <ChangeDialog {...open} agent={nameFor(open.optOut.agentId)} {...changes} />}
     </>
   )
 }
 
-type TableProps = { list: string; isFiltered: boolean; version: number; nameFor: (agentId: string) => string; onOpen: OnOpen }
+type TableProps = Pick<ReturnType<typeof useAgentNames>, 'nameFor' | 'isActive'> & {
+  list: string
+  isFiltered: boolean
+  version: number
+  onOpen: OnOpen
+}
 
-function OptOutTable({ list, isFiltered, version, nameFor, onOpen }: TableProps) {
+function OptOutTable({ list, isFiltered, version, nameFor, isActive, onOpen }: TableProps) {
   const { accountId, role } = useFrame().account
   const isAdmin = role !== 'viewer'
   return (
@@ -108,11 +112,13 @@ function OptOutTable({ list, isFiltered, version, nameFor, onOpen }: TableProps)
           {isAdmin && (
             <td>
               <span class="row-actions">
-                {([optOut.block ? 'unblock' : 'block', 'remove'] as const).map((change) => (
-                  <Button kind="quiet" icon={change === 'remove' ? 'trash-2' : 'ban'} onClick={() => onOpen({ change, optOut })}>
-                    {say.changes[change]}
-                  </Button>
-                ))}
+                {!isActive(optOut.agentId) && <small>{say.isInactive}</small>}
+                {isActive(optOut.agentId) &&
+                  ([optOut.block ? 'unblock' : 'block', 'remove'] as const).map((change) => (
+                    <Button kind="quiet" icon={change === 'remove' ? 'trash-2' : 'ban'} onClick={() => onOpen({ change, optOut })}>
+                      {say.changes[change]}
+                    </Button>
+                  ))}
               </span>
             </td>
           )}

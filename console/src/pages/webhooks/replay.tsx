@@ -3,7 +3,7 @@ import { post } from '../../app/api.ts'
 import { Choice, TextField } from '../../kit/controls.tsx'
 import { Ago } from '../../kit/display.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
-import { fromField, toField } from '../../kit/time-field.tsx'
+import { fromField, toField } from '../../kit/local-time.ts'
 import * as say from '../../words/en-webhooks.ts'
 
 /** `alreadyDue`: events that are posted now anyway. */
