@@ -129,6 +129,20 @@ test('opt-outs are blocked, unblocked and removed only after a question that nam
   await end()
 })
 
+test('the focus stays in the list when a row disappears', browserTest, async () => {
+  const { page, end } = await open(await withOptOuts(), 'replies')
+  const ofStopped = row(page, '+48 500 771 110')
+  await ofStopped.getByRole('button', { name: 'Remove' }).focus()
+  await page.keyboard.press('Enter')
+  await dialog(page).getByRole('button', { name: 'Remove' }).focus()
+  await page.keyboard.press('Enter')
+  await ofStopped.waitFor({ state: 'detached' })
+  await until('the list has the focus', async () => await page.evaluate(`document.activeElement.closest('table') !== null`))
+  await page.keyboard.press('Tab')
+  assert.equal(await row(page, '771 210').locator(':focus').count(), 1, 'Tab goes on in the list')
+  await end()
+})
+
 test('opt-outs are found by number and agent, with the filters in the address', browserTest, async () => {
   const account = await withOptOuts()
   const { page, end } = await open(account, 'replies')

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 
 /**
  * Keeps the focus in a part of a page. A button may end what it is for, and disappear; then the part gets the focus, so that a person with a
- * keyboard goes on from there, and not from the top of the page. The part needs `tabIndex={-1}`.
+ * keyboard goes on from there, and not from the top of the page. The part needs `tabIndex={-1}`, and is rendered when its buttons change.
  */
 export function useKeptFocus<Part extends HTMLElement>(): RefObject<Part | null> {
   const part = useRef<Part>(null)

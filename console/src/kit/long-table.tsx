@@ -5,6 +5,7 @@ import type { LiveEvent } from '../app/live.ts'
 import { type Page, useCursors, withCursor } from '../app/pages-of.ts'
 import { useResource } from '../app/resource.ts'
 import { Loading } from './display.tsx'
+import { useKeptFocus } from './kept-focus.ts'
 import { Problem } from './problem.tsx'
 import './table.css'
 
@@ -95,7 +96,7 @@ type RowsProps<Item> = Omit<Props<Item>, 'label' | 'columns' | 'empty'> & {
 
 /** A page of the list, as long as it is near the window. */
 function Rows<Item>({ path, cursor, isHidden, width, cells, keyOf, fresh, version = 0, onRead }: RowsProps<Item>) {
-  const body = useRef<HTMLTableSectionElement>(null)
+  const body = useKeptFocus<HTMLTableSectionElement>()
   const heightPx = useRef(PAGE_SIZE * ROW_PX)
   // A hidden table is never near the window, but its first row may still arrive.
   const isNear = useNear(body) || isHidden
@@ -116,7 +117,7 @@ function Rows<Item>({ path, cursor, isHidden, width, cells, keyOf, fresh, versio
     if (shown.current !== undefined) heightPx.current = body.current?.offsetHeight ?? heightPx.current
   })
   return (
-    <tbody ref={body}>
+    <tbody ref={body} tabIndex={-1}>
       {shown.current?.items.map((item) => (
         <tr key={keyOf(item)}>{cells(item)}</tr>
       ))}
