@@ -69,6 +69,8 @@ test('an action begins where its page declares it', browserTest, async (t) => {
     await page.keyboard.press('Enter')
     await page.getByRole('dialog', { name: dialog }).waitFor()
     await page.keyboard.press('Escape')
+    // The dialog leads back to its page when it closes.
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
   }
   assert.deepEqual(problems, [])
 })

@@ -31,7 +31,14 @@ export function Problem({ problem, onRetry, children }: Props) {
 }
 
 /** The sentence of the console says it all. The API either repeats it in terms of the request, or has a sentence of its own that says more. */
-const WHOLE = new Set(['RCS_UNAUTHORIZED', 'RCS_MESSAGE_NOT_FOUND', 'RCS_EVENT_NOT_FOUND', 'RCS_INVALID_CURSOR'])
+const WHOLE = new Set([
+  'RCS_UNAUTHORIZED',
+  'RCS_MESSAGE_NOT_FOUND',
+  'RCS_TEMPLATE_NOT_FOUND',
+  'RCS_CAMPAIGN_NOT_FOUND',
+  'RCS_EVENT_NOT_FOUND',
+  'RCS_INVALID_CURSOR',
+])
 
 export function sentenceOf({ status, code, details }: ApiProblem): string {
   const known = problems[code as keyof typeof problems]

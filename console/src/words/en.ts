@@ -15,6 +15,7 @@ export const problems = {
   RCS_NOT_SIMULATED: 'No agent of this account is in the simulated network.',
   RCS_MESSAGE_NOT_FOUND: 'There is no such message in this account.',
   RCS_TEMPLATE_NOT_FOUND: 'There is no such template in this account.',
+  RCS_CAMPAIGN_NOT_FOUND: 'There is no such campaign in this account.',
   RCS_TEMPLATE_IN_USE: 'The template can’t be deleted:',
   RCS_MESSAGE_STATE: 'The message can no longer be cancelled.',
   RCS_INVALID_CURSOR: 'This page of the list no longer exists.',
