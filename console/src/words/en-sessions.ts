@@ -15,4 +15,5 @@ export const endOthers = 'End all others'
 export const sure = 'All sessions end at once. The password stays.'
 export const sureOthers = 'All sessions but this one end at once. The password stays.'
 export const ended = (sessions: number) => `${count(sessions, 'session has', 'sessions have')} ended.`
+export const browserOn = (browser: string, system: string) => `${browser} on ${system}`
 export const unknown = 'another program'

@@ -47,7 +47,7 @@ export const lines = {
 export const approvesAtOnce = 'New messages get this content at once. Accepted messages keep the old one.'
 export const asks = {
   discard: (lines: number) => `${count(lines, 'changed line')} will be lost. This can’t be undone.`,
-  remove: () => 'Accepted messages keep its content. This can’t be undone.',
+  remove: () => 'This deletes one template. Accepted messages keep its content. This can’t be undone.',
 }
 export const editor = 'The template'
 export const view = 'View'

@@ -130,7 +130,7 @@ export const TEMPLATES: State[] = [
   asking('a template, its changes', 'Changes', '"title": "Your order 4711 is on its way"'),
   asking('a template, saving it while it is approved', 'Save', 'New messages get this content at once.'),
   asking('a template, discarding the changes', 'Discard the changes', 'will be lost'),
-  asking('a template, deleting it', 'Delete', 'One template is deleted.'),
+  asking('a template, deleting it', 'Delete', 'This deletes one template.'),
   {
     name: 'a template, sending a test',
     open: async (page) => {

@@ -87,7 +87,7 @@ function Agents({ place, isAll }: { place: Place; isAll: boolean }) {
         columns={[
           { title: say.agent },
           { title: say.here },
-          { title: say.billingType },
+          { title: say.billingType, isWide: true },
           { title: say.carrier, isWide: true },
           ...(isAll ? [{ title: pages.accounts, isNumber: true }] : []),
         ]}
@@ -105,7 +105,7 @@ function Agents({ place, isAll }: { place: Place; isAll: boolean }) {
             <td>
               <Health active={'active' in agent ? agent.active : activeIn(accountId, agent)} />
             </td>
-            <td>{say.billing[agent.billingType]}</td>
+            <td class="is-wide">{say.billing[agent.billingType]}</td>
             <td class="is-wide">{'carrier' in agent ? agent.carrier : carrierOf(carriers, agent.agentId)}</td>
             {'accounts' in agent && <td class="num">{agent.accounts.length}</td>}
           </>
