@@ -306,10 +306,10 @@ test('a token without an account is refused at the field of the accounts', brows
 
 test('a browser is named as people call it', () => {
   const webkit = 'AppleWebKit/537.36 (KHTML, like Gecko)'
-  assert.equal(browserOf(`Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${webkit} Chrome/141.0 Safari/537.36 Edg/141.0`), 'Edge')
-  assert.equal(browserOf(`Mozilla/5.0 (Linux; Android 16; K) ${webkit} Chrome/141.0 Mobile Safari/537.36`), 'Chrome')
-  assert.equal(browserOf('Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Mobile Safari/604.1'), 'Safari')
-  assert.equal(browserOf('Mozilla/5.0 (Macintosh; Intel Mac OS X 15.0; rv:144.0) Gecko/20100101 Firefox/144.0'), 'Firefox')
+  assert.equal(browserOf(`Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${webkit} Chrome/141.0 Safari/537.36 Edg/141.0`), 'Edge on Windows')
+  assert.equal(browserOf(`Mozilla/5.0 (Linux; Android 16; K) ${webkit} Chrome/141.0 Mobile Safari/537.36`), 'Chrome on Android')
+  assert.equal(browserOf('Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Mobile Safari/604.1'), 'Safari on iPhone')
+  assert.equal(browserOf('Mozilla/5.0 (Macintosh; Intel Mac OS X 15.0; rv:144.0) Gecko/20100101 Firefox/144.0'), 'Firefox on macOS')
   assert.equal(browserOf('curl/8.5.0'), 'curl')
   assert.equal(browserOf(''), 'another program')
 })
