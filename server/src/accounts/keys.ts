@@ -150,7 +150,7 @@ export const KEY_LIST: ListDefinition<'createdAt' | 'integrationKey'> = {
 }
 
 export const KEY_STATUSES = ['ACTIVE', 'EXPIRED', 'REVOKED'] as const
-export type KeyStatus = (typeof KEY_STATUSES)[number]
+type KeyStatus = (typeof KEY_STATUSES)[number]
 
 /** In SQL. An expired key that was revoked counts as revoked. */
 const HAS_STATUS: Record<KeyStatus, string> = {

@@ -6,7 +6,7 @@ import { optOutOf } from '../replies/opt-outs.ts'
 const MAX_COUNTED = 100_000
 
 /** `recipients`, `optedOut`: null if the groups are too large to count. */
-export type Audience = { members: number; recipients: number | null; optedOut: number | null }
+type Audience = { members: number; recipients: number | null; optedOut: number | null }
 
 /**
  * Counts whom a campaign to these groups would reach if it started now. `members`: of all groups together; `recipients`: numbers, each once;

@@ -19,7 +19,7 @@ export const lastHour = () => minuteOf(Date.now() - (MAX_MINUTES - 1) * MINUTE_M
 
 const WITHIN = 'campaign_id = $1 and message_id >= $2::uuid and message_id < $3::uuid'
 
-export type Failures = { items: { reason: string; messages: number; bySms: number; smsWaiting: number }[]; isMore: boolean }
+type Failures = { items: { reason: string; messages: number; bySms: number; smsWaiting: number }[]; isMore: boolean }
 
 /** Counts the last failures by their reason, and what became of their SMS. `isMore`: there are older ones, which are not counted. */
 export async function readFailures(db: Executor, accountId: number, campaignId: string, limit = MAX_FAILURES): Promise<Failures> {

@@ -8,8 +8,8 @@ import { createTemplate } from '../../src/templates/templates.ts'
 import { call, createAssignedAgent } from '../support/service.ts'
 import { ADMIN, newPerson, pool, sessionOf } from './shared.ts'
 
-/** These return all of a few items: they belong to one message, phone, agent or request, or to the configuration. */
-const WITHOUT_PAGES = 'readTimeline listAgents listPhones listPhoneSms listAccountCarriers'.split(' ')
+/** These return all of a few items: they belong to one message, phone, agent or request, or to the configuration, or have a limit of their own. */
+const WITHOUT_PAGES = 'readTimeline listAgents listPhones listPhoneSms listAccountCarriers listAccountTroubles'.split(' ')
 /** The lists of the admin API, which `createItems` fills. For the lists of /v1, this test pages through whatever is there. */
 const HAVE_ITEMS =
   `listSessions listAccounts listAllAgents listPeople listTokens listKeys listAssignments listAccountPeople listAutoReplies listPersonSessions`.split(
