@@ -58,6 +58,8 @@ test('each step of the wizard says what is missing, and the review names all of 
 
   await fillTimeAndSms(page)
 
+  await page.getByText('2 Jan 2030, 10:00:00').waitFor()
+
   // The API has the clock: it refuses a start more than a year ahead, and the page names the step.
   const confirm = page.getByLabel('Type 4 to confirm')
   const schedule = button(page, 'Schedule for 4 recipients')
@@ -140,29 +142,53 @@ test('a late response does not take the person away from another page', browserT
   await close()
 })
 
+/** A request to create a campaign arrives, and its response is lost. Then the person changes the name, and sends again. */
+async function sendChanged({ page, sender, send }: Awaited<ReturnType<typeof openReview>>): Promise<void> {
+  await page.route(/\/campaigns$/, async (route) => {
+    if (route.request().method() !== 'POST') return await route.continue()
+    await route.fetch()
+    await route.abort()
+  })
+  await (await send()).click()
+  await page.getByRole('alert').getByText('Herald does not respond').waitFor()
+  assert.deepEqual(await sender.names(), ['Spring sale'])
+  await page.unrouteAll()
+  await page.reload()
+  await page.getByText('3 recipients', { exact: false }).first().waitFor()
+  await page.evaluate(`location.hash = '#/${sender.accountId}/campaigns/new'`)
+  await page.getByLabel('Name').fill('Summer sale')
+  await page.evaluate(`location.hash = '#/${sender.accountId}/campaigns/new?step=review'`)
+  await (await send()).click()
+  await page.getByRole('alert').getByText('This campaign was already created, before you changed it here.').waitFor()
+}
+
+test(
+  'a campaign that was created before it was changed leads to the list, and a new one has to be confirmed again',
+  browserTest,
+  async () => {
+    const review = await openReview()
+    const { page, close, sender, send } = review
+    await sendChanged(review)
+    const link = page.getByRole('alert').getByRole('link', { name: 'Campaigns' })
+    assert.equal(await link.getAttribute('href'), `#/${sender.accountId}/campaigns`)
+    await button(page, 'Start a new campaign').click()
+    await page.getByRole('alert').waitFor({ state: 'detached' })
+    assert.equal(await page.getByLabel('Type 3 to confirm').inputValue(), '')
+    assert.ok(await button(page, 'Send to 3 recipients').isDisabled())
+    await (await send()).click()
+    await page.getByRole('heading', { name: 'Summer sale', level: 1 }).waitFor()
+    assert.deepEqual((await sender.names()).toSorted(), ['Spring sale', 'Summer sale'])
+    await close()
+  },
+)
+
 test(
   'the wizard survives a reload with its key: after a lost response, a repeated or changed request creates no second campaign',
   browserTest,
   async () => {
-    const { page, close, sender, send } = await openReview()
-    await page.route(/\/campaigns$/, async (route) => {
-      if (route.request().method() !== 'POST') return await route.continue()
-      // It arrives, and the response is lost.
-      await route.fetch()
-      await route.abort()
-    })
-    await (await send()).click()
-    await page.getByRole('alert').getByText('Herald does not respond').waitFor()
-    assert.deepEqual(await sender.names(), ['Spring sale'])
-    await page.unrouteAll()
-    await page.reload()
-    await page.getByText('3 recipients', { exact: false }).first().waitFor()
-
-    await page.evaluate(`location.hash = '#/${sender.accountId}/campaigns/new'`)
-    await page.getByLabel('Name').fill('Summer sale')
-    await page.evaluate(`location.hash = '#/${sender.accountId}/campaigns/new?step=review'`)
-    await (await send()).click()
-    await page.getByRole('alert').getByText('This campaign was already created').waitFor()
+    const review = await openReview()
+    const { page, close, sender, send } = review
+    await sendChanged(review)
     await page.evaluate(`location.hash = '#/${sender.accountId}/campaigns/new'`)
     await page.getByLabel('Name').fill('Spring sale')
     await page.evaluate(`location.hash = '#/${sender.accountId}/campaigns/new?step=review'`)

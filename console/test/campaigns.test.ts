@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Page } from 'playwright-core'
 import { until } from '../../server/test/support/until.ts'
 import { browserTest } from './support/browser.ts'
 import { button, numbers, openCampaigns as openAs, newSender as senderOf } from './support/campaigns.ts'
@@ -8,6 +9,8 @@ import { assertWithin, repeatIfSlow } from './support/timed.ts'
 
 const herald = await startHerald({ byHand: 'a thousand campaigns are written as if they had been sent' })
 const newSender = (groups: string[][]) => senderOf(herald, groups)
+const figure = (page: Page, name: string) =>
+  page.getByRole('region', { name: 'Progress' }).locator('div', { has: page.getByText(name, { exact: true }) })
 const IN_A_DAY = new Date(Date.now() + 86_400_000).toISOString()
 
 test('lists campaigns with their progress; filters stay in the address over a reload', browserTest, async () => {
@@ -92,9 +95,53 @@ test('pause, resume and cancel say how many messages they affect, and ask', brow
   const withdrawn = 'select from campaigns where id = $1 and withdrawn_at is not null'
   await until('its messages are withdrawn', async () => (await herald.pool.query(withdrawn, [campaignId])).rowCount === 1)
   await endFaults()
+  await figure(page, 'Handed over').getByText('0%', { exact: true }).waitFor()
+  await figure(page, 'Failed').getByText('100%').waitFor()
   await button(page, 'Retry failed…').click()
   await dialog.getByText('to 3 recipients whose message failed').waitFor()
+  await dialog.getByLabel('Also to 3 recipients whose message the cancellation withdrew').uncheck()
+  await dialog.getByText('to 0 recipients whose message failed').waitFor()
   assert.deepEqual(problems, [])
+})
+
+test('a retry after a cancellation takes the withdrawn messages only if the person says so', browserTest, async (t) => {
+  const sender = await newSender([numbers(500_401, 3)])
+  const campaignId = await sender.untilStatus(await sender.create('Spring sale'), 'COMPLETED')
+  const { page, problems, close } = await openAs(sender, 'admin', `/${campaignId}`)
+  t.after(close)
+  const plan = { messages: 240_000, withdrawn: 239_995, isMore: false, reasons: {} }
+  await page.route('**/retry-plan?*', (route) => route.fulfill({ json: plan }))
+  const bodies: unknown[] = []
+  await page.route('**/retry', async (route) => {
+    bodies.push(route.request().postDataJSON())
+    await route.fulfill({ status: 409, json: { code: 'RCS_REFUSED', details: [{ path: '', reason: 'Not now.' }] } })
+  })
+  const dialog = page.getByRole('dialog')
+  const withdrawn = dialog.getByRole('checkbox')
+  const retry = async () => {
+    await dialog.getByRole('button', { name: 'Send the failed messages again' }).click()
+    await dialog.getByText('Not now.').waitFor()
+  }
+  await button(page, 'Retry failed…').click()
+  await dialog.getByText('to 5 recipients whose message failed').waitFor()
+  await dialog.getByText('A campaign can be retried once').waitFor()
+  await retry()
+  await withdrawn.check()
+  await dialog.getByText('to 240,000 recipients whose message failed').waitFor()
+  await retry()
+  await until('both requests are made', () => bodies.length === 2)
+  assert.deepEqual(bodies, [{ includeCancelled: false }, { includeCancelled: true }])
+
+  // The count was cut before the first failure.
+  Object.assign(plan, { messages: 90_000, withdrawn: 90_000, isMore: true })
+  await dialog.getByRole('button', { name: 'Leave it as it is' }).click()
+  await button(page, 'Retry failed…').click()
+  await dialog.getByText('Also to at least 90,000 recipients').waitFor()
+  assert.equal(await withdrawn.isChecked(), false)
+  assert.deepEqual(
+    problems.filter((text) => !text.includes('status of 409')),
+    [],
+  )
 })
 
 test('shows why messages failed and what was sent instead; a retry says to how many it sends, and asks', browserTest, async (t) => {
@@ -103,8 +150,8 @@ test('shows why messages failed and what was sent instead; a retry says to how m
   const campaignId = await sender.untilStatus(await sender.create('Spring sale'), 'COMPLETED')
   const { page, problems, close } = await openAs(sender, 'admin', `/${campaignId}`)
   t.after(close)
-  const figures = page.getByRole('region', { name: 'Progress' })
-  await figures.getByText('100%').waitFor()
+  await figure(page, 'Handed over').getByText('33.3%').waitFor()
+  await figure(page, 'Failed').getByText('66.7%').waitFor()
   const reasons = page.getByRole('table', { name: 'Why they failed' })
   await reasons.getByRole('row', { name: /NOT_REACHABLE The number has no RCS\. 1 1 by SMS/ }).waitFor()
   await reasons.getByRole('row', { name: /REJECTED .* 1/ }).waitFor()
@@ -124,12 +171,22 @@ test('shows why messages failed and what was sent instead; a retry says to how m
   assert.deepEqual(await sender.names(), ['Spring sale', 'Spring sale'])
   await page.getByRole('link', { name: 'another campaign' }).click()
   await page.waitForURL((url) => url.hash.endsWith(campaignId))
-  await button(page, 'Retry failed…').click()
-  await page.getByRole('alert').getByText('was already retried by').waitFor()
-  assert.deepEqual(
-    problems.filter((text) => !text.includes('status of 409')),
-    [],
-  )
+  await page.getByRole('link', { name: 'retried by another campaign' }).waitFor()
+  assert.equal(await button(page, 'Retry failed…').count(), 0)
+  assert.deepEqual(problems, [])
+})
+
+test('the page of a campaign links to its failed messages and to its report', browserTest, async (t) => {
+  const sender = await newSender([numbers(500_401, 3)])
+  const campaignId = await sender.untilStatus(await sender.create('Spring sale'), 'COMPLETED')
+  const { page, problems, close, show } = await openAs(sender, 'viewer', `/${campaignId}`)
+  t.after(close)
+  await page.getByRole('link', { name: 'Why they failed' }).click()
+  await page.waitForURL(new RegExp(`/messages\\?campaignId=${campaignId}&status=FAILED`))
+  await show(`/${campaignId}`)
+  await page.getByRole('link', { name: 'Report', exact: true }).click()
+  await page.getByRole('heading', { name: 'Campaign Spring sale' }).waitFor()
+  assert.deepEqual(problems, [])
 })
 
 test('a viewer sees campaigns, but nothing that would change one', browserTest, async () => {
@@ -140,6 +197,8 @@ test('a viewer sees campaigns, but nothing that would change one', browserTest, 
   assert.equal(await page.getByRole('link', { name: 'New campaign' }).count(), 0)
   await show(`/${campaignId}`)
   await page.getByRole('figure', { name: 'Android phone' }).getByText('Monstera, 60 cm').waitFor()
+  // The start has its year and its zone.
+  await page.getByText(/^\d+ \w{3} 20\d\d, \d\d:\d\d:\d\d \S+$/).waitFor()
   assert.equal(await page.getByRole('button', { name: /Pause|Resume|Cancel|Retry/ }).count(), 0)
   await show('/new')
   await page.getByRole('heading', { name: 'Your role lets you read this account, but not send' }).waitFor()

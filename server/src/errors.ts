@@ -78,6 +78,7 @@ export const ERRORS = {
     status: 410,
     when: 'Events after the cursor no longer exist, since they are kept for 30 days; or the operator restored the log to before the cursor.',
   },
+  RCS_SEGMENT_EXISTS: { status: 412, when: 'The request has `If-None-Match: *`, and the segment exists.' },
   RCS_PAYLOAD_TOO_LARGE: { status: 413, when: 'The body is over 256 KiB.' },
   RCS_UNSUPPORTED_MEDIA_TYPE: {
     status: 415,

@@ -1,3 +1,5 @@
+import { type Page, withCursor } from './pages-of.ts'
+
 /** A violation of a rule, as the API reports it: where, and what would be right. */
 export type Violation = { path: string; reason: string }
 
@@ -86,11 +88,10 @@ export async function problemOf(response: Response): Promise<ApiProblem> {
 }
 
 /** Reads all pages of a list. */
-export async function askAll<Item>(path: string): Promise<Item[]> {
+export async function askAll<Item>(path: string, options?: Options): Promise<Item[]> {
   const all: Item[] = []
   for (let cursor: string | null | undefined; cursor !== null; ) {
-    const after = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const page: { items: Item[]; nextCursor: string | null } = await ask(`${path}?limit=200${after}`)
+    const page: Page<Item> = await ask(withCursor(path, cursor, 200), options)
     all.push(...page.items)
     cursor = page.nextCursor
   }

@@ -12,13 +12,15 @@ export type Resource<T> = {
 /** Herald responds faster. A request that takes longer has lost its connection, and would occupy one of six. */
 const TIMEOUT_MS = 10_000
 
+type Read<T> = (path: string, options: { signal: AbortSignal; timeoutMs: number }) => Promise<T>
+
 type State<T> = { path: string | undefined; value?: T; problem?: ApiProblem; isLoading: boolean }
 
 /**
  * Reads a path of the admin API, and reads it again when the path changes. Undefined: there is nothing to read yet. A reload during a read
- * waits for its end: if it cut the read off, slow responses would never arrive while much happens.
+ * waits for its end: if it cut the read off, slow responses would never arrive while much happens. `read` stays the same.
  */
-export function useResource<T>(path: string | undefined): Resource<T> {
+export function useResource<T>(path: string | undefined, read: Read<T> = ask): Resource<T> {
   const [state, setState] = useState<State<T>>({ path, isLoading: path !== undefined })
   const readAgain = useRef(() => {})
   const reload = useCallback(() => readAgain.current(), [])
@@ -27,7 +29,7 @@ export function useResource<T>(path: string | undefined): Resource<T> {
     const reading = new AbortController()
     const [start, stop] = oneAtATime(async () => {
       setState((last) => (last.path === path ? { ...last, isLoading: true } : { path, isLoading: true }))
-      await ask<T>(path, { signal: reading.signal, timeoutMs: TIMEOUT_MS }).then(
+      await read(path, { signal: reading.signal, timeoutMs: TIMEOUT_MS }).then(
         (value) => setState({ path, value, isLoading: false }),
         (problem: ApiProblem) => {
           if (reading.signal.aborted) return

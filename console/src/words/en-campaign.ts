@@ -9,6 +9,8 @@ const roughly = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
 
 export const started = 'started'
 export const retryOf = 'a retry of another campaign'
+export const retriedBy = 'retried by another campaign'
+export const report = 'Report'
 export const handedOver = 'Handed over'
 export const left = 'Left'
 export const growing = 'and Herald still creates more'
@@ -59,6 +61,8 @@ export const actionBodies = {
   resume: (what: string) => `Herald goes on to send ${what}.`,
   cancel: (what: string) => `Herald withdraws ${what}. ${STILL_SENT} This can’t be undone.`,
 }
+const atLeast = (value: number, isMore: boolean) => `${isMore ? 'at least ' : ''}${recipients(value)}`
 export const retryBody = (value: number, isMore: boolean) =>
-  `A new campaign sends the same content at once to ${isMore ? 'at least ' : ''}${recipients(value)} whose message failed, even if an SMS reached them.`
+  `A new campaign sends the same content at once to ${atLeast(value, isMore)} whose message failed, even if an SMS reached them. A campaign can be retried only once; its retry can be retried again.`
+export const withdrawn = (value: number, isMore: boolean) => `Also to ${atLeast(value, isMore)} whose message the cancellation withdrew`
 export const keep = 'Leave it as it is'

@@ -23,6 +23,8 @@ export const rename = 'Rename'
 export const deleteGroup = 'Delete'
 export const deleteTitle = (name: string) => `Delete ${name}?`
 export const deleteBody = (value: number) => `This deletes the group and ${memberCount(value)}. ${FOR_GOOD}`
+export const deleteScheduled = (value: number) =>
+  `${count(value, 'scheduled campaign names', 'scheduled campaigns name')} this group, and will not reach these members.`
 export const choose = 'Select'
 export const chooseMember = (phone: string) => `Select ${phone}`
 

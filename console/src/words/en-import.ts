@@ -49,5 +49,4 @@ export const rejectedLines = (value: number, isMore: boolean) =>
   isMore ? `${number.format(value)} or more lines were rejected.` : `${count(value, 'line was', 'lines were')} rejected.`
 export const lineAt = (line: number, reason: string) => `Line ${number.format(line)}: ${reason}`
 export const nothing = 'Nothing was changed. Check which column has the phone numbers, with their country codes.'
-export const nameFailed = 'The group has no name yet. Open it, and rename it.'
 export const download = 'Download the rejected lines'

@@ -114,8 +114,9 @@ export const GROUPS: State[] = [
     name: 'group, unknown',
     refused: 404,
     open: async (page) => {
-      await openGroups(page, '/73')
-      await heading(page, 'There is no group 73 in this account').waitFor()
+      // Below the others: imports of other states make groups.
+      await openGroups(page, '/70')
+      await heading(page, 'There is no group 70 in this account').waitFor()
     },
   },
   {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { until } from '../../../server/test/support/until.ts'
 import { browserTest } from '../support/browser.ts'
 import { button, choose, dialog, heading, herald, newShop, numbers, open, previewed, useOf } from './shared.ts'
 
@@ -240,16 +241,32 @@ test('says why an import failed, and tries again', browserTest, async () => {
   await end(/ERR_FAILED|status of 503/)
 })
 
-test('says that an imported group has no name yet', browserTest, async () => {
+test('two imports into new groups at the same time make two groups', browserTest, async () => {
   const shop = await newShop()
-  const { page, end } = await open(shop, '/new')
-  await choose(page, `phone\n${numbers(100).join('\n')}\n`)
-  // The group gets its name after the import.
-  await page.route('**/segments/1', (route) => route.abort())
-  await button(page, 'Import 100 lines').click()
-  await page.getByText('The group has no name yet.').waitFor()
-  assert.match(await outcome(page), /^100 recipients/)
-  await end(/ERR_FAILED/)
+  const [first, second] = [await open(shop, '/new'), await open(shop, '/new')]
+  await choose(first.page, `phone\n${numbers(3).join('\n')}\n`, 'spring.csv')
+  await choose(second.page, `phone\n${numbers(2, 10).join('\n')}\n`, 'autumn.csv')
+  const held = Promise.withResolvers<void>()
+  await first.page.route(IMPORT, async (route) => {
+    await held.promise
+    await route.continue()
+  })
+  await button(first.page, 'Import 3 lines').click()
+  await heading(first.page, 'spring.csv is being imported').waitFor()
+  await until('its group exists', async () => (await shop.ask('GET', 'segments')).items.length === 1)
+  await button(second.page, 'Import 2 lines').click()
+  assert.match(await outcome(second.page), /^2 recipients/)
+  held.resolve()
+  assert.match(await outcome(first.page), /^3 recipients/)
+  assert.deepEqual(
+    (await shop.ask('GET', 'segments')).items.map(({ segmentId, name, members }: Group) => [segmentId, name, members]),
+    [
+      [1, 'spring', 3],
+      [2, 'autumn', 2],
+    ],
+  )
+  await first.end()
+  await second.end()
 })
 
 test('a repeated import whose first response was lost fills the same group', browserTest, async () => {
@@ -283,11 +300,22 @@ test('never changes a group that somebody else has made meanwhile', browserTest,
   await choose(page, `phone\n${numbers(3).join('\n')}\n`)
   await page.getByLabel('Into').waitFor()
   await shop.addGroup(1, 'Of somebody else')
+  // Another one, after the page has read the numbers.
+  await page.route('**/segments/2', async (route) => {
+    if (route.request().method() === 'PUT') await shop.addGroup(2, 'Also of somebody else')
+    await route.continue()
+  })
   await button(page, 'Import 3 lines').click()
   assert.match(await outcome(page), /^3 recipients/)
-  assert.equal((await shop.ask('GET', 'segments/1')).members, 0)
-  assert.equal((await shop.ask('GET', 'segments/2')).name, 'customers')
-  await end()
+  assert.deepEqual(
+    (await shop.ask('GET', 'segments')).items.map(({ name, members }: Group) => [name, members]),
+    [
+      ['Of somebody else', 0],
+      ['Also of somebody else', 0],
+      ['customers', 3],
+    ],
+  )
+  await end(/status of 412/)
 })
 
 test('says that the file was changed since it was chosen', browserTest, async () => {

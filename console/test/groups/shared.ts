@@ -33,8 +33,8 @@ export type Member = { phone: string; consents: number[]; controlGroup: boolean;
 export const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `+48${500_100_000 + from + index}`)
 
 /** Opens a page of the groups. `end` fails if something went wrong on the page meanwhile, apart from what is `expected`. */
-export async function open(shop: Shop, path = '', { cookie = shop.cookie }: { cookie?: string } = {}) {
-  const opened = await openPage({ base: herald.url, cookie })
+export async function open(shop: Shop, path = '', { cookie = shop.cookie, height = 900 }: { cookie?: string; height?: number } = {}) {
+  const opened = await openPage({ base: herald.url, cookie, height })
   await opened.page.goto(`/console#/${shop.accountId}/groups${path}`)
   const end = async (expected?: RegExp) => {
     assert.deepEqual(

@@ -88,6 +88,7 @@ export const Campaign = Type.Object(
     agentId: Type.String(),
     segmentIds: Type.Array(Type.Integer(), { description: 'Empty if the campaign retries the failed messages of another one.' }),
     retryOf: Type.Optional(Type.String({ description: 'The campaign that this one retries.' })),
+    retriedBy: Type.Optional(Type.String({ description: 'The campaign that retries this one. A campaign can be retried once.' })),
     status: Type.Enum([...CAMPAIGN_STATUSES], { description: 'COMPLETED: every message has been sent, or has a final status.' }),
     basic: Type.Boolean(),
     createdAt: OutgoingTime,

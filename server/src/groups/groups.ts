@@ -3,6 +3,7 @@ import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
 import { countUsage } from '../accounts/usage.ts'
 import type { RecordChange } from '../audit/record.ts'
 import { accountTransaction, type Executor, type Pool } from '../db/pool.ts'
+import { ApiError } from '../errors.ts'
 import { Refusal } from '../refusal.ts'
 import { memberBytes } from './member-bytes.ts'
 
@@ -84,11 +85,12 @@ export async function createGroup(tx: Executor, group: GroupKey & { name?: strin
   }
 }
 
-/** Creates a group with this name, or renames it. A group that already has the name stays as it is. */
-export async function nameGroup(pool: Pool, group: GroupKey & { name: string }): Promise<Group> {
+/** Creates a group with this name, or renames it. A group that already has the name stays as it is. `isNew`: refuses one that exists. */
+export async function nameGroup(pool: Pool, group: GroupKey & { name: string }, { isNew = false } = {}): Promise<Group> {
   return await accountTransaction(pool, group.accountId, async (tx) => {
     await lockGroup(tx, group)
     const found = await findGroup(tx, group)
+    if (isNew && found !== undefined) throw new ApiError('RCS_SEGMENT_EXISTS')
     if (found?.name === group.name) return found
     await createGroup(tx, group)
     return (await findGroup(tx, group)) as Group

@@ -22,6 +22,10 @@ const tags = [SEGMENTS_TAG.name]
 const SegmentPath = Type.Object({ segmentId: Type.Integer() }, { additionalProperties: false })
 const MemberPath = Type.Object({ segmentId: Type.Integer(), phone: Type.String() }, { additionalProperties: false })
 const PhoneFilter = Type.Optional(Type.String({ description: 'A phone number.', rules: phoneRules(phoneNumberInQuery) }))
+/** Two callers who want a new segment may choose the same number at the same time. */
+const CreateOnly = Type.Object({
+  'if-none-match': Type.Optional(Type.Enum(['*'], { description: 'Refuses to rename: the segment must not exist yet.' })),
+})
 const TheSegment = refTo(SegmentSchema, { description: 'The segment.' })
 const BODY_ERRORS = ['RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'] as const
 
@@ -128,14 +132,16 @@ const changeRoutes: Routes = async (app, { pool, longPool }) => {
         summary: 'Create a segment, or rename it',
         params: SegmentPath,
         querystring: NoQuery,
+        headers: CreateOnly,
         body: SegmentName,
-        response: { 200: TheSegment, ...errorResponses(...BODY_ERRORS) },
+        response: { 200: TheSegment, ...errorResponses('RCS_SEGMENT_EXISTS', ...BODY_ERRORS) },
       },
       config: { scope: 'manage' },
     },
     async (request): Promise<Segment> => {
-      const { params, body } = request
-      return toSegment(await nameGroup(pool, { ...newGroupOf(request, params.segmentId), name: body.name }))
+      const { params, body, headers } = request
+      const group = { ...newGroupOf(request, params.segmentId), name: body.name }
+      return toSegment(await nameGroup(pool, group, { isNew: headers['if-none-match'] !== undefined }))
     },
   )
 

@@ -59,8 +59,8 @@ const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [
 const NUMBER_PARAMETERS = ['phone', 'recipient']
 
 function codeFor(schema: TSchema, httpPart: string | undefined, violations: Violation[]): ErrorCode {
-  // Idempotency-Key is the only header that schemas require. The guard checks the credentials.
-  if (httpPart === 'headers') return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
+  // The guard checks the credentials.
+  if (httpPart === 'headers' && 'idempotency-key' in propertiesOf(schema)) return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
   if (httpPart === 'querystring' && isOnlyCursor(schema, violations)) return 'RCS_INVALID_CURSOR'
   const numbers = NUMBER_PARAMETERS.filter((name) => name in propertiesOf(schema)).map((name) => `/${name}`)
   if (httpPart !== 'body' && violations.every(({ path }) => numbers.includes(path))) return 'RCS_INVALID_RECIPIENT'

@@ -160,7 +160,7 @@ describe('GET /campaigns/{id}', () => {
     assert.deepEqual(ended, { ...made, status: 'CANCELLED', cancelledAt: ended.cancelledAt, counts: { ...NONE, FAILED: 2 } })
   })
 
-  test('shows which campaign a retry repeats, without groups', async () => {
+  test('shows which campaign a retry repeats, without groups, and which one repeats it', async () => {
     const { campaignId, body, readCampaign } = await fresh({ clientReferenceId: 'spring', expiresAt: inHours(3) })
     await makeAll(pool)
     await handOver(() => false)
@@ -177,6 +177,7 @@ describe('GET /campaigns/{id}', () => {
       scheduledAt,
       expiresAt,
     })
+    assert.equal((await readCampaign(campaignId)).body.retriedBy, repeated)
     await moveCampaign(pool, repeated, 'CANCELLED')
   })
 

@@ -55,6 +55,19 @@ describe('PUT /segments/{segmentId}', () => {
     assert.ok(renamed.body.updatedAt >= updatedAt)
   })
 
+  test('creates a segment once if two callers want only a new one at the same time', async () => {
+    const { ask, segment, put } = await caller()
+    const create = (name: string, condition = '*') => ask('PUT', '/segments/1', { name }, { 'if-none-match': condition })
+    const responses = await Promise.all(['A', 'B'].map((name) => create(name)))
+    const [made, refused] = responses.toSorted((a, b) => a.status - b.status) as [ApiResponse, ApiResponse]
+    assert.equal(made.status, 200)
+    assertError(refused, 412, 'RCS_SEGMENT_EXISTS')
+    assertError(await create(made.body.name), 412, 'RCS_SEGMENT_EXISTS')
+    assert.deepEqual((await segment('GET', '/1')).body, made.body)
+    assertError(await create('C', '"v1"'), 400, 'RCS_INVALID_REQUEST', [['/if-none-match', 'must be one of *']])
+    assert.equal((await put(1, { name: 'C' })).body.name, 'C')
+  })
+
   const RANGE = 'must be a whole number from 1 to 2147483647'
   for (const [id, body, path, reason] of [
     [1, {}, '/name', 'is required'],

@@ -27,14 +27,14 @@ const ICONS = { pause: 'pause', resume: 'play', cancel: 'ban', retry: 'rotate-cc
 /** Pause, resume, cancel, and send again what failed. Each first counts what it would affect, says so, and asks. */
 export function CampaignActions({ campaign, onChanged }: { campaign: Campaign; onChanged: () => void }) {
   const { accountId } = useFrame().account
-  const { campaignId, status, counts } = campaign
+  const { campaignId, status, counts, retriedBy } = campaign
   const path = pathOfCampaign(accountId, campaignId)
   const [open, setOpen] = useState<Open>()
   const { run, isBusy, problem } = useRun(onChanged)
   const prepare = (action: Open['action']) =>
     run(async () => {
-      // The plan of a cancelled campaign also says how many of the messages were withdrawn, which the person may leave out.
-      const plan = action === 'retry' ? `retry-plan?includeCancelled=${status === 'CANCELLED'}` : 'cancel-plan'
+      // With the messages that a cancellation withdrew. The person may leave them out.
+      const plan = action === 'retry' ? 'retry-plan?includeCancelled=true' : 'cancel-plan'
       setOpen({ action, plan: await ask(`${path}/${plan}`) } as Open)
       return ''
     })
@@ -43,7 +43,7 @@ export function CampaignActions({ campaign, onChanged }: { campaign: Campaign; o
     close()
     onChanged()
   }
-  const actions = ACTIONS[status].filter((action) => action !== 'retry' || counts.FAILED > 0)
+  const actions = ACTIONS[status].filter((action) => action !== 'retry' || (counts.FAILED > 0 && retriedBy === undefined))
   return (
     <div class="camp-actions">
       {actions.map((action) => (
@@ -74,15 +74,21 @@ function RetryDialog({ plan, path, onClose }: { plan: RetryPlan; path: string; o
   const { accountId } = useFrame().account
   const { messages, withdrawn, isMore } = plan
   const failed = messages - withdrawn
-  // If all messages were withdrawn, there is nothing else to send again.
-  const includeCancelled = failed === 0
+  // If all messages were withdrawn, there is nothing else to send again. A count that was cut may have failures behind its end.
+  const [includeCancelled, setIncludeCancelled] = useState(failed === 0 && !isMore)
   const retry = async () => {
     const { campaignId } = await post<Campaign>(`${path}/retry`, { includeCancelled })
     go({ accountId, path: ['campaigns', campaignId] })
   }
   return (
     <Sure title={say.actionTitles.retry} action={say.actionTitles.retry} run={retry} closing={say.keep} onDone={onClose} onClose={onClose}>
-      <p>{say.retryBody(failed || messages, isMore)}</p>
+      <p>{say.retryBody(includeCancelled ? messages : failed, isMore)}</p>
+      {withdrawn > 0 && (
+        <label class="check">
+          <input type="checkbox" checked={includeCancelled} onChange={() => setIncludeCancelled(!includeCancelled)} />
+          {say.withdrawn(withdrawn, isMore)}
+        </label>
+      )}
     </Sure>
   )
 }

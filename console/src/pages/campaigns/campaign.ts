@@ -10,6 +10,7 @@ export type Campaign = {
   /** Empty if it retries another campaign. */
   segmentIds: number[]
   retryOf?: string
+  retriedBy?: string
   status: CampaignStatus
   createdAt: string
   scheduledAt: string
@@ -25,8 +26,11 @@ export type Campaign = {
 /** Messages that are not handed over yet, and may still be. */
 export const waiting = ({ counts }: Campaign) => counts.ACCEPTED + counts.SENDING
 
-/** As the command line counts: messages that the network has, and those that never get there. */
-export const handedOver = (campaign: Campaign) => campaign.recipients - waiting(campaign)
+/** Messages that the network took, and that have not failed or expired since. The API also counts what a cancellation withdrew as FAILED. */
+export const handedOver = ({ counts }: Campaign) => counts.SENT + counts.DELIVERED + counts.READ
+
+/** Messages that no longer wait, whatever became of them. They say how fast a campaign goes, as on the command line. */
+export const processed = (campaign: Campaign) => campaign.recipients - waiting(campaign)
 
 /** Whether nothing more is sent. A cancelled campaign withdraws its messages in the background. */
 export const isOver = (campaign: Campaign) =>
@@ -35,8 +39,8 @@ export const isOver = (campaign: Campaign) =>
 export const pathOfCampaign = (accountId: number, campaignId: string, more = '') =>
   `/accounts/${accountId}/campaigns/${encodeURIComponent(campaignId)}${more}`
 
-/** How fast messages are handed over. `handedOver` at some moments, the latest last. */
-export type Sample = { atMs: number; handedOver: number }
+/** `processed` at some moments, the latest last. */
+export type Sample = { atMs: number; processed: number }
 
 const WINDOW_MS = 30_000
 const LEAST_MS = 2_000
@@ -50,5 +54,5 @@ export function withSample(samples: Sample[], sample: Sample): Sample[] {
 export function rateOf(samples: Sample[]): number | undefined {
   const [first, last] = [samples[0], samples.at(-1)]
   if (first === undefined || last === undefined || last.atMs - first.atMs < LEAST_MS) return undefined
-  return ((last.handedOver - first.handedOver) * 1_000) / (last.atMs - first.atMs)
+  return ((last.processed - first.processed) * 1_000) / (last.atMs - first.atMs)
 }

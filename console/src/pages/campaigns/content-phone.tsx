@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks'
 import { nameOf, useAgents } from '../../app/agents.ts'
-import { Choice } from '../../kit/controls.tsx'
 import type { Content } from '../../phone/content.ts'
 import { colorOf, type Platform } from '../../phone/drawn.ts'
 import { meantOf } from '../../phone/meant.ts'
 import { Phone } from '../../phone/phone.tsx'
-import * as say from '../../words/en-phones.ts'
+import { PlatformChoice } from '../../phone/platform-choice.tsx'
 
 const HEIGHT_DP = 600
 
@@ -17,15 +16,7 @@ export function ContentPhone({ content, agentId }: { content: Content; agentId: 
   const sender = { name: agent ? nameOf(agent) : agentId, isVerified: true, color: colorOf(agentId) }
   return (
     <>
-      <Choice<Platform>
-        label={say.platform}
-        value={platform}
-        options={[
-          { value: 'android', text: say.android },
-          { value: 'iphone', text: say.iphone },
-        ]}
-        onChange={setPlatform}
-      />
+      <PlatformChoice platform={platform} onChange={setPlatform} />
       <Phone
         platform={platform}
         sender={sender}

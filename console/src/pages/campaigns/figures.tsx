@@ -3,10 +3,11 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useCarriers } from '../../app/carriers.ts'
 import * as say from '../../words/en-campaign.ts'
 import * as campaignWords from '../../words/en-campaigns.ts'
+import { statuses } from '../../words/en-messages.ts'
 import { number, share, shortDuration } from '../../words/numbers.ts'
 import type { Summary } from '../overview/report.ts'
 import { ProgressBar } from './bar.tsx'
-import { type Campaign, handedOver, rateOf, type Sample, waiting, withSample } from './campaign.ts'
+import { type Campaign, handedOver, processed, rateOf, type Sample, waiting, withSample } from './campaign.ts'
 
 type Props = { campaign: Campaign; summary: Summary | undefined }
 
@@ -32,6 +33,11 @@ export function Figures({ campaign, summary }: Props) {
         <Figure name={say.steps.failed} note={`${ofAll(counts.FAILED)}${bySms > 0 ? `, ${say.bySms(bySms)}` : ''}`}>
           {number.format(counts.FAILED)}
         </Figure>
+        {counts.EXPIRED > 0 && (
+          <Figure name={statuses.EXPIRED} note={ofAll(counts.EXPIRED)}>
+            {number.format(counts.EXPIRED)}
+          </Figure>
+        )}
       </dl>
     </section>
   )
@@ -62,7 +68,7 @@ function Pace({ campaign, left }: { campaign: Campaign; left: number }) {
   const { status, startedAt = '', completedAt } = campaign
   const [samples, setSamples] = useState<Sample[]>([])
   useLayoutEffect(() => {
-    const sample = { atMs: Date.now(), handedOver: handedOver(campaign) }
+    const sample = { atMs: Date.now(), processed: processed(campaign) }
     setSamples((last) => (status === 'RUNNING' ? withSample(last, sample) : []))
   }, [campaign, status])
   const limit = useLimit(campaign.agentId)

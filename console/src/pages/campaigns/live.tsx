@@ -5,6 +5,7 @@ import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Announcement } from '../../kit/announcement.tsx'
 import { AsCurl } from '../../kit/as-curl.tsx'
+import { ButtonLink } from '../../kit/controls.tsx'
 import { Crumbs } from '../../kit/crumbs.tsx'
 import { Ago, Facts, PageHead, Pill } from '../../kit/display.tsx'
 import { Reading } from '../../kit/reading.tsx'
@@ -14,7 +15,7 @@ import * as say from '../../words/en-campaign.ts'
 import * as campaignWords from '../../words/en-campaigns.ts'
 import { stage } from '../../words/en-phones.ts'
 import * as wizardWords from '../../words/en-wizard.ts'
-import { momentOf } from '../../words/numbers.ts'
+import { exactTimeOf } from '../../words/numbers.ts'
 import { CampaignActions } from './actions.tsx'
 import { type Campaign, handedOver, isOver, pathOfCampaign } from './campaign.ts'
 import { ContentPhone } from './content-phone.tsx'
@@ -55,7 +56,7 @@ export function CampaignPage({ campaignId }: { campaignId: string; place: Place 
 }
 
 function Head({ campaign, onChanged }: { campaign: Campaign; onChanged: () => void }) {
-  const { account } = useFrame()
+  const { accountId, role } = useFrame().account
   const { campaignId, name, status, recipients } = campaign
   const inWords = campaignWords.statuses[status]
   return (
@@ -67,8 +68,13 @@ function Head({ campaign, onChanged }: { campaign: Campaign; onChanged: () => vo
           <Notes campaign={campaign} />
         </span>
         <span class="spring" />
+        {status !== 'SCHEDULED' && (
+          <ButtonLink icon="chart-column" href={linkTo({ accountId, path: ['reports'], query: { campaignId } })}>
+            {say.report}
+          </ButtonLink>
+        )}
         <AsCurl path={`campaigns/${campaignId}`} />
-        {account.role !== 'viewer' && <CampaignActions campaign={campaign} onChanged={onChanged} />}
+        {role !== 'viewer' && <CampaignActions campaign={campaign} onChanged={onChanged} />}
       </div>
       <Announcement text={say.announced(inWords, handedOver(campaign), recipients, campaign.counts.FAILED)} />
     </>
@@ -77,20 +83,16 @@ function Head({ campaign, onChanged }: { campaign: Campaign; onChanged: () => vo
 
 function Notes({ campaign }: { campaign: Campaign }) {
   const { accountId } = useFrame().account
-  const { campaignId, status, segmentIds, recipients, retryOf, clientReferenceId, scheduledAt, startedAt, completedAt, cancelledAt } =
-    campaign
-  const endedAt = completedAt ?? cancelledAt
+  const { campaignId, status, segmentIds, recipients, retryOf, retriedBy, clientReferenceId, scheduledAt, startedAt } = campaign
+  const endedAt = campaign.completedAt ?? campaign.cancelledAt
   return (
     <>
       <span>
         {startedAt && !endedAt && say.started} <Ago at={endedAt ?? startedAt ?? scheduledAt} />
       </span>
       {segmentIds.length > 0 && <span>{campaignWords.groups(segmentIds)}</span>}
-      {retryOf && (
-        <span>
-          <a href={linkTo({ accountId, path: ['campaigns', retryOf] })}>{say.retryOf}</a>
-        </span>
-      )}
+      {retryOf && <CampaignLink campaignId={retryOf}>{say.retryOf}</CampaignLink>}
+      {retriedBy && <CampaignLink campaignId={retriedBy}>{say.retriedBy}</CampaignLink>}
       {status !== 'SCHEDULED' && (
         <span>
           <a href={linkTo({ accountId, path: ['messages'], query: { campaignId } })}>{campaignWords.recipients(recipients)}</a>
@@ -102,6 +104,15 @@ function Notes({ campaign }: { campaign: Campaign }) {
         </span>
       )}
     </>
+  )
+}
+
+function CampaignLink({ campaignId, children }: { campaignId: string; children: string }) {
+  const { accountId } = useFrame().account
+  return (
+    <span>
+      <a href={linkTo({ accountId, path: ['campaigns', campaignId] })}>{children}</a>
+    </span>
   )
 }
 
@@ -139,8 +150,8 @@ function Plan({ campaign: { agentId, segmentIds, scheduledAt, expiresAt } }: { c
       <h2>{campaignWords.statuses.SCHEDULED}</h2>
       <Facts
         facts={[
-          [wizardWords.start, momentOf(scheduledAt)],
-          [wizardWords.expires, expiresAt === undefined ? wizardWords.after48Hours : momentOf(expiresAt)],
+          [wizardWords.start, exactTimeOf(scheduledAt)],
+          [wizardWords.expires, expiresAt === undefined ? wizardWords.after48Hours : exactTimeOf(expiresAt)],
         ]}
       />
       <AudienceFacts counted={counted} />

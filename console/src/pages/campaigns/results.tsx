@@ -41,7 +41,10 @@ type FailuresProps = { accountId: number; campaignId: string; failures: Resource
 /** Why messages failed, and what their recipients got instead. */
 export function WhyFailed({ accountId, campaignId, failures }: FailuresProps) {
   return (
-    <Part title={say.why} resource={failures}>
+    <Part
+      title={<a href={linkTo({ accountId, path: ['messages'], query: { campaignId, status: 'FAILED' } })}>{say.why}</a>}
+      resource={failures}
+    >
       {({ items, isMore }) => (
         <>
           {items.length === 0 && <p class="soft">{overviewWords.noFailures}</p>}
@@ -60,10 +63,7 @@ export function WhyFailed({ accountId, campaignId, failures }: FailuresProps) {
                 {items.map(({ reason, messages, bySms, smsWaiting }) => (
                   <tr>
                     <td>
-                      <a href={linkTo({ accountId, path: ['messages'], query: { campaignId, status: 'FAILED' } })}>
-                        <code>{reason}</code>
-                      </a>{' '}
-                      <span class="soft">{sentence(shortOf(timelineWords.failures, reason))}</span>
+                      <code>{reason}</code> <span class="soft">{sentence(shortOf(timelineWords.failures, reason))}</span>
                     </td>
                     <td class="num">{number.format(messages)}</td>
                     <td class="soft">

@@ -84,8 +84,9 @@ function Table({ groups, place: { accountId } }: { groups: Segment[]; place: Pla
   const end = useRef<HTMLTableSectionElement>(null)
   const isNear = useNear(end)
   useEffect(() => {
-    if (isNear) setRows(rows + STEP)
-  }, [isNear])
+    // In a tall window, the end stays near. Some steps may follow before the browser says that it no longer is.
+    if (isNear && rows < groups.length) setRows(rows + STEP)
+  }, [isNear, rows, groups.length])
   if (groups.length === 0) {
     return (
       <div class="card">

@@ -1,4 +1,4 @@
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask } from '../../app/api.ts'
 import { filter, linkTo, type Place } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
@@ -25,6 +25,8 @@ export function Members({ group, place, onChanged }: Props) {
   const [version, setVersion] = useState(0)
   const part = useKeptFocus<HTMLDivElement>()
   const phone = place.query.get('phone') ?? ''
+  // Else a person would remove members that a search has hidden.
+  useEffect(() => setSelected([]), [phone])
   const canChange = role !== 'viewer'
   const changed = (text: string) => {
     setSaid(text)

@@ -5,7 +5,7 @@ import { useFrame } from '../../app/session.tsx'
 import { TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import * as say from '../../words/en-groups.ts'
-import { newNumber, pathOf, type Segment } from './segments.ts'
+import { newGroup, pathOf, type Segment, type Target } from './segments.ts'
 
 type Props = { title: string; group?: Segment; onDone?: () => void; onClose: () => void }
 
@@ -13,12 +13,14 @@ type Props = { title: string; group?: Segment; onDone?: () => void; onClose: () 
 export function NameGroup({ title, group, onDone, onClose }: Props) {
   const { accountId } = useFrame().account
   const [name, setName] = useState(group?.name ?? '')
-  const number = useRef(group?.segmentId)
+  const target = useRef<Target>({ accountId }).current
   const save = async () => {
     const wanted = name.trim()
-    if (group === undefined) number.current = await newNumber(accountId, wanted, number.current)
-    await ask(pathOf(accountId, number.current as number), { method: 'PUT', body: { name: wanted } })
-    if (group === undefined) go({ accountId, path: ['groups', String(number.current)] })
+    if (group) await ask(pathOf(accountId, group.segmentId), { method: 'PUT', body: { name: wanted } })
+    else {
+      await newGroup(target, wanted)
+      go({ accountId, path: ['groups', String(target.segmentId)] })
+    }
     onDone?.()
     onClose()
   }

@@ -5,7 +5,7 @@ import { Loading } from '../../kit/display.tsx'
 import { Problem } from '../../kit/problem.tsx'
 
 type Props<T> = {
-  title: string
+  title: ComponentChildren
   resource: Resource<T>
   /** Its path below /v1, for curl. */
   report?: string

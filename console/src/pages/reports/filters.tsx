@@ -15,14 +15,8 @@ type Props = { place: Place; wanted: Wanted; name: string | undefined }
 
 /** What to report. Each change is in the address at once. */
 export function ReportFilters({ place, wanted, name }: Props) {
-  const { account } = useFrame()
   const { campaignId = '', range, days, interval } = wanted
-  const campaigns = useResource<Page<Campaign>>(`/accounts/${account.accountId}/campaigns?limit=200`)
-  const { items = [], nextCursor } = campaigns.value ?? {}
   const set = (changes: Record<string, string | undefined>) => filter(place, changes)
-  const options = [{ value: '', text: say.single }, ...items.map((each) => ({ value: each.campaignId, text: each.name }))]
-  // An older campaign is not among the latest.
-  if (options.every(({ value }) => value !== campaignId)) options.push({ value: campaignId, text: name ?? campaignId })
   const ranges = [...PRESET_NAMES, ...(range === 'own' ? [range] : [])]
   const dayField = (end: 'from' | 'to', problem?: string) => (
     <TextField
@@ -36,14 +30,7 @@ export function ReportFilters({ place, wanted, name }: Props) {
   )
   return (
     <search class="filters card report-filters" aria-label={pages.reports}>
-      <Select
-        label={say.of}
-        value={campaignId}
-        hint={nextCursor && say.ofLatest}
-        options={options}
-        onChange={(chosen) => set({ campaignId: chosen, list: undefined })}
-      />
-      {campaigns.problem && <Problem problem={campaigns.problem} onRetry={campaigns.reload} />}
+      <CampaignField campaignId={campaignId} name={name} onChange={(chosen) => set({ campaignId: chosen, list: undefined })} />
       <Select
         label={say.range}
         value={range}
@@ -66,5 +53,22 @@ export function ReportFilters({ place, wanted, name }: Props) {
         </Button>
       )}
     </search>
+  )
+}
+
+type FieldProps = { campaignId: string; name: string | undefined; onChange: (campaignId: string) => void }
+
+function CampaignField({ campaignId, name, onChange }: FieldProps) {
+  const { accountId } = useFrame().account
+  const { value, problem, reload } = useResource<Page<Campaign>>(`/accounts/${accountId}/campaigns?limit=200`)
+  const { items = [], nextCursor } = value ?? {}
+  const options = [{ value: '', text: say.single }, ...items.map((each) => ({ value: each.campaignId, text: each.name }))]
+  // An older campaign is not among the latest.
+  if (options.every(({ value }) => value !== campaignId)) options.push({ value: campaignId, text: name ?? campaignId })
+  return (
+    <>
+      <Select label={say.of} value={campaignId} hint={nextCursor && say.ofLatest} options={options} onChange={onChange} />
+      {problem && <Problem problem={problem} onRetry={reload} />}
+    </>
   )
 }

@@ -95,23 +95,28 @@ export function CampaignLists({ place, campaignId, days }: Props) {
         ]}
         keyOf={({ messageId, action, occurredAt, text, url }) => [messageId, action, occurredAt, text, url].join()}
         empty={<Empty icon="users" title={say.nothing} />}
-        cells={({ messageId, recipient, reason, action, text, url, occurredAt }) => (
-          <>
-            <td>
-              <a class="row-link is-number" href={linkTo({ accountId, path: ['messages', messageId] })}>
-                {grouped(recipient)}
-              </a>
-            </td>
-            <td class="breaks">
-              {action ? say.actions[action] : reason && sentence(shortOf(REASONS, reason))}
-              <small>{url ?? text}</small>
-            </td>
-            <td class="when">
-              <Ago at={occurredAt} />
-            </td>
-          </>
-        )}
+        cells={(item) => <Cells {...item} />}
       />
     </section>
+  )
+}
+
+function Cells({ messageId, recipient, reason, action, text, url, occurredAt }: Item) {
+  const { accountId } = useFrame().account
+  return (
+    <>
+      <td>
+        <a class="row-link is-number" href={linkTo({ accountId, path: ['messages', messageId] })}>
+          {grouped(recipient)}
+        </a>
+      </td>
+      <td class="breaks">
+        {action ? say.actions[action] : reason && sentence(shortOf(REASONS, reason))}
+        <small>{url ?? text}</small>
+      </td>
+      <td class="when">
+        <Ago at={occurredAt} />
+      </td>
+    </>
   )
 }

@@ -1,4 +1,5 @@
 import { urlOf } from '../../app/api.ts'
+import type { Table } from '../../app/csv.ts'
 import { isAboutMessages } from '../../app/fresh.ts'
 import type { Place } from '../../app/place.ts'
 import { useResource } from '../../app/resource.ts'
@@ -70,10 +71,6 @@ function Report({ place, wanted, name }: ReportProps) {
   const aggregations = useRefreshed<Aggregations>(`/accounts/${accountId}/${reports.aggregations}`, OFTEN)
   // Such as a campaign that does not exist: the plot would have the same problem.
   if (summary.problem && summary.value === undefined) return <Problem problem={summary.problem} onRetry={summary.reload} />
-  const file = [isSingle ? 'messages' : `campaign-${campaignId}`, ...Object.values(days)].join('-')
-  const csvOf = (title: string, what: string, table: Parameters<typeof TableCsv>[0]['table']) => (
-    <TableCsv title={title} file={`${file}-${what}`} table={table} />
-  )
   const plot = say.overTime[interval]
   return (
     <div class="report">
@@ -83,7 +80,7 @@ function Report({ place, wanted, name }: ReportProps) {
           title={plot}
           report={reports.aggregations}
           resource={aggregations}
-          action={(value) => csvOf(plot, `by-${interval}`, () => aggregationsTable(value))}
+          action={(value) => <Csv wanted={wanted} title={plot} what={`by-${interval}`} table={aggregationsTable(value)} />}
         >
           {(value) => (
             <>
@@ -96,7 +93,7 @@ function Report({ place, wanted, name }: ReportProps) {
           title={say.numbers}
           report={reports.summary}
           resource={summary}
-          action={(value) => csvOf(say.numbers, 'summary', () => summaryTable(value))}
+          action={(value) => <Csv wanted={wanted} title={say.numbers} what="summary" table={summaryTable(value)} />}
         >
           {(value) => (
             <>
@@ -109,4 +106,12 @@ function Report({ place, wanted, name }: ReportProps) {
       {!isSingle && <CampaignLists place={place} campaignId={campaignId} days={days} />}
     </div>
   )
+}
+
+type CsvProps = { wanted: Wanted; title: string; what: string; table: Table }
+
+/** Saves a part as a file, which has the campaign and the days in its name. */
+function Csv({ wanted: { campaignId, days }, title, what, table }: CsvProps) {
+  const of = campaignId === undefined ? 'messages' : `campaign-${campaignId}`
+  return <TableCsv title={title} file={[of, ...Object.values(days), what].join('-')} table={() => table} />
 }

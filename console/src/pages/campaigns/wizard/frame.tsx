@@ -1,9 +1,10 @@
 import { useEffect, useRef } from 'preact/hooks'
-import type { ApiProblem, Violation } from '../../../app/api.ts'
+import { ApiProblem, type Violation } from '../../../app/api.ts'
 import { linkTo, type Target } from '../../../app/place.ts'
 import { useFrame } from '../../../app/session.tsx'
 import { Button } from '../../../kit/controls.tsx'
 import { Problem } from '../../../kit/problem.tsx'
+import { pages } from '../../../words/en.ts'
 import * as say from '../../../words/en-wizard.ts'
 import { STEPS, type Step, stepOf } from './draft.ts'
 
@@ -43,9 +44,20 @@ export function StepHead({ step }: { step: Step }) {
 
 /** Why the campaign was not created, with the steps to change. */
 export function Refused({ problem, onAnew }: { problem: ApiProblem; onAnew: () => void }) {
+  const { accountId } = useFrame().account
+  if (problem.code !== 'RCS_IDEMPOTENCY_CONFLICT')
+    return (
+      <Problem problem={problem}>
+        <StepLinks of={problem.details} />
+      </Problem>
+    )
+  // The response to an earlier request was lost. What the API says of the key would tell the person nothing.
   return (
-    <Problem problem={problem}>
-      {problem.code === 'RCS_IDEMPOTENCY_CONFLICT' ? <Button onClick={onAnew}>{say.startAnew}</Button> : <StepLinks of={problem.details} />}
+    <Problem problem={new ApiProblem(409, { code: '', details: [{ path: '', reason: say.alreadyCreated }] })}>
+      <a class="button plain" href={linkTo({ accountId, path: ['campaigns'] })}>
+        {pages.campaigns}
+      </a>
+      <Button onClick={onAnew}>{say.startAnew}</Button>
     </Problem>
   )
 }

@@ -6,7 +6,7 @@ import { pages } from '../../../words/en.ts'
 import * as campaignWords from '../../../words/en-campaigns.ts'
 import { typeToConfirm } from '../../../words/en-kit.ts'
 import * as say from '../../../words/en-wizard.ts'
-import { momentOf } from '../../../words/numbers.ts'
+import { exactTimeOf } from '../../../words/numbers.ts'
 import { AudienceFacts, type Counted, reachOf } from './audience.tsx'
 import type { Template } from './content-step.tsx'
 import { type Draft, smsParts } from './draft.ts'
@@ -31,8 +31,8 @@ export function ReviewStep({ draft, missing, counted, template, agentName, typed
     [say.name, name],
     [say.steps.content, `${template?.name ?? '…'}, ${agentName}`],
     [pages.groups, campaignWords.groups(groups)],
-    [say.start, starts === 'now' ? say.startsNow : scheduledAt && momentOf(scheduledAt)],
-    [say.expires, expiresAt ? momentOf(expiresAt) : say.after48Hours],
+    [say.start, starts === 'now' ? say.startsNow : scheduledAt && exactTimeOf(scheduledAt)],
+    [say.expires, expiresAt ? exactTimeOf(expiresAt) : say.after48Hours],
     [say.steps.sms, hasSms ? `${say.smsBy(sender, parts)}${reach ? say.inAll(parts * reach.reached) : ''}` : say.rcsOnly],
   ]
   return (

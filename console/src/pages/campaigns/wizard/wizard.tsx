@@ -65,6 +65,11 @@ function Wizard({ agents, step }: { agents: Agent[]; step: Step }) {
     else if (isReady) void send()
   }
   const change = (more: Partial<Draft>) => wizard.change({ agentId: draft.agentId, ...more })
+  const startAnew = () => {
+    wizard.startAnew(draft)
+    // The next campaign reaches people a second time, so the person confirms how many.
+    setTyped('')
+  }
   const props = { draft, change, wrong, agents, templates, template, counted, missing, agentName, typed, onType: setTyped }
   const StepFields = FIELDS[step]
   return (
@@ -74,7 +79,7 @@ function Wizard({ agents, step }: { agents: Agent[]; step: Step }) {
         <StepHead step={step} />
         <Reading {...templates} />
         <StepFields {...props} />
-        {problem && <Refused problem={problem} onAnew={() => wizard.startAnew(draft)} />}
+        {problem && <Refused problem={problem} onAnew={startAnew} />}
         <div class="form-end">
           {step !== 'content' && <Button onClick={() => show(-1)}>{say.back}</Button>}
           {step === 'review' && <AsCurl path="campaigns" body={body} headers={{ 'Idempotency-Key': wizard.key }} />}

@@ -64,7 +64,7 @@ function Running({ share }: { share: number | undefined }) {
 
 const SHOWN = 5
 
-function Result({ job: { file }, state: { result, nameProblem } }: { job: Job; state: Extract<Job['state'], { is: 'done' }> }) {
+function Result({ job: { file }, state: { result } }: { job: Job; state: Extract<Job['state'], { is: 'done' }> }) {
   const [isBusy, setBusy] = useState(false)
   const { imported, rejected } = result
   const download = async () => {
@@ -91,12 +91,6 @@ function Result({ job: { file }, state: { result, nameProblem } }: { job: Job; s
               {say.download}
             </Button>
           </p>
-        </>
-      )}
-      {nameProblem && (
-        <>
-          <p>{say.nameFailed}</p>
-          <Problem problem={nameProblem} />
         </>
       )}
     </>
