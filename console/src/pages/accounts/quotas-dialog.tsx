@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { ask } from '../../app/api.ts'
+import { changesOf } from '../../app/changes.ts'
 import { TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import * as say from '../../words/en-accounts.ts'
@@ -11,12 +12,13 @@ type Props = { accountId: number; quotas: Quotas; onDone: () => void; onClose: (
 
 /** Changes the quotas of an account. */
 export function QuotasDialog({ accountId, quotas, onDone, onClose }: Props) {
-  const [texts, setTexts] = useState(() => textsOf(quotas))
+  const [before] = useState(() => textsOf(quotas))
+  const [texts, setTexts] = useState(before)
   const isNoNumber = (name: QuotaName) => texts[name].trim() !== '' && asNumber(texts[name]) === undefined
   const submit = async () => {
     if (QUOTA_NAMES.some(isNoNumber)) return
-    const body = Object.fromEntries(QUOTA_NAMES.map((name) => [name, asNumber(texts[name]) ?? null]))
-    await ask(`/accounts/${accountId}/quotas`, { method: 'PATCH', body })
+    const body = changesOf(bodyOf(before), bodyOf(texts))
+    if (Object.keys(body).length > 0) await ask(`/accounts/${accountId}/quotas`, { method: 'PATCH', body })
     onDone()
   }
   return (
@@ -39,6 +41,8 @@ export function QuotasDialog({ accountId, quotas, onDone, onClose }: Props) {
     </FormDialog>
   )
 }
+
+const bodyOf = (texts: Record<QuotaName, string>) => Object.fromEntries(QUOTA_NAMES.map((name) => [name, asNumber(texts[name]) ?? null]))
 
 /** A default is an empty field, so that saving does not set it for the account. */
 function textsOf(quotas: Quotas): Record<QuotaName, string> {
