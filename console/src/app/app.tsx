@@ -109,11 +109,9 @@ function useSession(isWanted: boolean) {
 /** A read that a later one or `set` has overtaken is ignored: it may have begun before the person signed out. */
 function useRead() {
   const [state, setState] = useState<State>({ is: 'loading' })
-  const shown = useRef(state)
   const last = useRef(0)
   const set = (next: State) => {
     last.current += 1
-    shown.current = next
     setState(next)
   }
   const reload = async () => {
@@ -121,9 +119,9 @@ function useRead() {
     const mine = last.current
     const read = await readState()
     if (mine !== last.current) return
-    if (read.is !== 'failed' || shown.current.is !== 'signed-in') return set(read)
-    // The shell stays: its dialogs and forms may have work, or a secret that is shown only once.
-    setTimeout(() => mine === last.current && void reload(), AGAIN_MS)
+    // While a person is signed in, the shell stays: its dialogs and forms may have work, or a secret that is shown only once.
+    setState((shown) => (read.is === 'failed' && shown.is === 'signed-in' ? shown : read))
+    if (read.is === 'failed') setTimeout(() => mine === last.current && void reload(), AGAIN_MS)
   }
   return { state, reload, set }
 }

@@ -1,4 +1,4 @@
-import { count, isolated, listed, number } from './numbers.ts'
+import { count, isolated, number } from './numbers.ts'
 
 // The words of the page Accounts.
 
@@ -31,9 +31,8 @@ export const quotaUsed = (used: number) => `${share.format(used)} of a quota is 
 export const noSuch = (id: string) => `There is no account ${id}`
 export const name = 'Name'
 export const modules = 'May use'
-export const removeModules = (modules: string[]) => `Remove ${listed(modules.map((module) => module.toUpperCase()))}?`
-export const sureModules = (modules: string[]) =>
-  `${modules.includes('rcs') ? 'All API requests of the account' : 'API requests with an SMS fallback'} get 403. Accepted messages are still sent.`
+export const sureModules = (removed: string[]) =>
+  `Without ${removed.includes('rcs') ? 'RCS, all API requests of the account' : 'SMS, API requests with an SMS fallback'} get 403. Accepted messages are still sent.`
 export const quarantine = 'SMS quarantine'
 export const quarantineField = 'Hours between two SMS to a recipient'
 export const quarantineHint = '0: none. At most 8,760, a year.'

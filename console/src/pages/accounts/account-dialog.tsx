@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
-import { ask } from '../../app/api.ts'
-import { changesOf } from '../../app/changes.ts'
+import { post } from '../../app/api.ts'
+import { saveChanges } from '../../app/changes.ts'
 import { TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import { Sure } from '../../kit/sure.tsx'
@@ -22,8 +22,8 @@ export function AccountDialog({ account, onDone, onClose }: Props) {
   const removed = account ? before.modules.filter((module) => !modules.includes(module)) : []
   const save = async () => {
     const fields = { name: name.trim(), modules }
-    const changes = changesOf(before, { ...fields, quarantineHours })
-    await onDone(account ? await changed(account, changes) : await ask<Account>('/accounts', { method: 'POST', body: fields }))
+    if (account) await saveChanges(`/accounts/${account.accountId}`, before, { ...fields, quarantineHours })
+    await onDone(account ?? (await post<Account>('/accounts', fields)))
   }
   const submit = async () => {
     if (quarantineHours === undefined) return
@@ -32,7 +32,7 @@ export function AccountDialog({ account, onDone, onClose }: Props) {
   }
   if (isAsking) {
     return (
-      <Sure title={say.removeModules(removed)} action={say.save} run={save} onDone={() => {}} onClose={() => setAsking(false)}>
+      <Sure title={say.change} action={say.save} run={save} onDone={() => {}} onClose={() => setAsking(false)}>
         <p>{say.sureModules(removed)}</p>
       </Sure>
     )
@@ -57,9 +57,6 @@ export function AccountDialog({ account, onDone, onClose }: Props) {
     </FormDialog>
   )
 }
-
-const changed = async (account: Account, body: object) =>
-  Object.keys(body).length === 0 ? account : await ask<Account>(`/accounts/${account.accountId}`, { method: 'PATCH', body })
 
 function ModuleFields({ modules, onChange }: { modules: Module[]; onChange: (modules: Module[]) => void }) {
   const toggle = (module: Module) => onChange(MODULES.filter((each) => modules.includes(each) !== (each === module)))

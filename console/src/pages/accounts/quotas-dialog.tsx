@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
-import { ask } from '../../app/api.ts'
-import { changesOf } from '../../app/changes.ts'
+import { saveChanges } from '../../app/changes.ts'
 import { TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import * as say from '../../words/en-accounts.ts'
@@ -17,8 +16,7 @@ export function QuotasDialog({ accountId, quotas, onDone, onClose }: Props) {
   const isNoNumber = (name: QuotaName) => texts[name].trim() !== '' && asNumber(texts[name]) === undefined
   const submit = async () => {
     if (QUOTA_NAMES.some(isNoNumber)) return
-    const body = changesOf(bodyOf(before), bodyOf(texts))
-    if (Object.keys(body).length > 0) await ask(`/accounts/${accountId}/quotas`, { method: 'PATCH', body })
+    await saveChanges(`/accounts/${accountId}/quotas`, bodyOf(before), bodyOf(texts))
     onDone()
   }
   return (
