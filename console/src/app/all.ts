@@ -5,7 +5,7 @@ import { useFrame } from './session.tsx'
 type State<Item> = { value?: Item[]; problem?: ApiProblem }
 
 /** All items of a list of the account, which a page searches, or a person chooses from. `value` is undefined until they are read. */
-export function useAll<Item>(list: string) {
+export function useAll<Item>(list: string, isNeeded = true) {
   const { accountId } = useFrame().account
   const [state, setState] = useState<State<Item>>({})
   const reads = useRef(0)
@@ -19,6 +19,8 @@ export function useAll<Item>(list: string) {
       (problem: ApiProblem) => show({ problem }),
     )
   }, [accountId, list])
-  useEffect(reload, [reload])
+  useEffect(() => {
+    if (isNeeded) reload()
+  }, [reload, isNeeded])
   return { ...state, reload }
 }
