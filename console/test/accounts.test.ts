@@ -102,7 +102,7 @@ test('renames an account, changes its quarantine, and asks before it removes a m
   await dialog(page).getByText('must be a whole number').waitFor()
   await page.getByLabel('Hours between two SMS to a recipient').fill('48')
   await button(page, 'Save').click()
-  await dialog(page).getByText('Without RCS, all API requests of the account get 403.').waitFor()
+  await dialog(page).getByText('Without RCS, all API requests get 403.').waitFor()
   await button(page, 'Cancel').click()
   assert.equal(await dialog(page).getByLabel('Name').inputValue(), 'Garden centre')
   assert.deepEqual((await pool.query('select modules from accounts where id = $1', [accountId])).rows, [{ modules: ['rcs', 'sms'] }])

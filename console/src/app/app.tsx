@@ -31,8 +31,7 @@ const AGAIN_MS = 5_000
 
 export function App() {
   const [token, endSetUp] = useSetUpToken()
-  const { state, reload, signedOut } = useSession(token === undefined)
-  const load = () => void reload()
+  const { state, reload, load, signedOut } = useSession(token === undefined)
   const changed = () => {
     sessions.postMessage('changed')
     load()
@@ -81,10 +80,10 @@ function useSetUpToken(): [token: string | undefined, end: () => void] {
 
 /** Who is signed in. It is read again after a 401, and after another tab has signed a person in or out. */
 function useSession(isWanted: boolean) {
-  const { state, reload, set } = useRead()
+  const [state, reload, set] = useRead()
+  const load = () => void reload()
   useEffect(() => {
     if (!isWanted) return
-    const load = () => void reload()
     load()
     sessions.onmessage = ({ data }) => {
       if (data === 'signed-out') forgetAllDrafts()
@@ -103,7 +102,7 @@ function useSession(isWanted: boolean) {
     // At once, since the pages would go on to read what they may no longer see.
     set({ is: 'signed-out' })
   }
-  return { state, reload, signedOut }
+  return { state, reload, load, signedOut }
 }
 
 /** A read that a later one or `set` has overtaken is ignored: it may have begun before the person signed out. */
@@ -123,7 +122,7 @@ function useRead() {
     setState((shown) => (read.is === 'failed' && shown.is === 'signed-in' ? shown : read))
     if (read.is === 'failed') setTimeout(() => mine === last.current && void reload(), AGAIN_MS)
   }
-  return { state, reload, set }
+  return [state, reload, set] as const
 }
 
 async function readState(): Promise<State> {

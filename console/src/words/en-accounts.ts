@@ -32,7 +32,7 @@ export const noSuch = (id: string) => `There is no account ${id}`
 export const name = 'Name'
 export const modules = 'May use'
 export const sureModules = (removed: string[]) =>
-  `Without ${removed.includes('rcs') ? 'RCS, all API requests of the account' : 'SMS, API requests with an SMS fallback'} get 403. Accepted messages are still sent.`
+  `Without ${removed.includes('rcs') ? 'RCS, all API requests' : 'SMS, API requests with an SMS fallback'} get 403. Accepted messages are still sent.`
 export const quarantine = 'SMS quarantine'
 export const quarantineField = 'Hours between two SMS to a recipient'
 export const quarantineHint = '0: none. At most 8,760, a year.'

@@ -42,7 +42,7 @@ export function Checks({ result: { check, problem, isCurrent, retry }, onlyFacts
           </section>
           <section class="card">
             <h2>{say.features}</h2>
-            <p class="note">{facts.features.join(', ') || say.noDifferences}</p>
+            <p>{facts.features.join(', ') || say.noDifferences}</p>
           </section>
           <section class="card">
             <h2>{say.differences}</h2>

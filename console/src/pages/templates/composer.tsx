@@ -30,18 +30,18 @@ export function ComposerPage({ place, id }: { place: Place; id: string }) {
   const isNew = id === 'new'
   const template = useResource<Template>(isNew ? undefined : `/accounts/${accountId}/templates/${encodeURIComponent(id)}`)
   useFresh(template.reload, { restMs: REST_MS, isAbout: () => false })
-  const { value } = template
+  const { value, problem } = template
   // A template that was deleted does not come back. What the person has written can be saved as a new one.
   const isGone = useRef(false)
-  isGone.current ||= template.problem?.status === 404
+  isGone.current ||= problem?.status === 404
   const draftName = useDraftNames()(id)
-  const isShown = isNew || value !== undefined || (isGone.current && draftOf(draftName) !== undefined)
+  const isShown = isNew || value || (isGone.current && draftOf(draftName))
   return (
     <>
       <Crumbs page="templates" {...(!isNew && { id })}>
         {say.add}
       </Crumbs>
-      {!isShown && <h1 class={template.problem === undefined ? 'sr' : ''}>{pages.templates}</h1>}
+      {!isShown && <h1 class={problem === undefined ? 'sr' : ''}>{pages.templates}</h1>}
       {isGone.current && isShown ? <Note text={say.gone} /> : <Reading {...template} />}
       {isShown && <Composer place={place} id={id} template={template} saved={isGone.current ? undefined : value} />}
     </>

@@ -20,7 +20,7 @@ import '../messages/messages.css'
 type Props = { place: Place; basic: boolean; message: unknown; onClose: () => void }
 
 /** Sends the content to a number, which is kept for the next test. */
-function useSend({ basic, message }: Pick<Props, 'basic' | 'message'>) {
+function useSend(basic: boolean, message: unknown) {
   const { account, session } = useFrame()
   const kept = `test-${session.personId}-${account.accountId}`
   const [recipient, setRecipient] = useState(() => draftOf<string>(kept) ?? '')
@@ -43,7 +43,7 @@ function useSend({ basic, message }: Pick<Props, 'basic' | 'message'>) {
 export function SendTest({ place, basic, message, onClose }: Props) {
   const { agents, ...read } = useAgents()
   const [chosen, setChosen] = useState<string>()
-  const { recipient, setRecipient, send, problem, messageId } = useSend({ basic, message })
+  const { recipient, setRecipient, send, problem, messageId } = useSend(basic, message)
   const active = sendingAgents(agents ?? [])
   const agentId = chosen ?? active[0]?.agentId
   return (
