@@ -124,7 +124,7 @@ test('a retry after a cancellation takes the withdrawn messages only if the pers
   }
   await button(page, 'Retry failed…').click()
   await dialog.getByText('to 5 recipients whose message failed').waitFor()
-  await dialog.getByText('A campaign can be retried once').waitFor()
+  await dialog.getByText('A campaign can be retried only once').waitFor()
   await retry()
   await withdrawn.check()
   await dialog.getByText('to 240,000 recipients whose message failed').waitFor()

@@ -59,6 +59,24 @@ test('a person whose session has ended comes to the sign-in page', browserTest, 
   await close()
 })
 
+test('a form stays open when the session cannot be read again, until it has really ended', browserTest, async () => {
+  const { page, close } = await openPage({ base: herald.url, cookie: await herald.signIn('admin') })
+  await page.goto(`/console#/${herald.accountId}/webhooks/new`)
+  const address = page.getByRole('dialog', { name: 'Add an endpoint' }).getByLabel('Address')
+  await address.fill('https://shop.example/herald')
+  await page.route('**/sign-in-options', (route) => route.abort())
+  const failed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/sign-in-options'))
+  await page.evaluate(`new BroadcastChannel('herald-session').postMessage('changed')`)
+  await failed
+  // The page reads it again by itself.
+  await page.waitForEvent('requestfailed', (request) => request.url().endsWith('/sign-in-options'))
+  assert.equal(await address.inputValue(), 'https://shop.example/herald')
+  await herald.pool.query('delete from sessions')
+  await page.unroute('**/sign-in-options')
+  await page.getByRole('heading', { name: 'Sign in to Herald' }).waitFor()
+  await close()
+})
+
 test('the first page of a visit never shows "There is no such page"', browserTest, async () => {
   const { page, problems, close } = await openPage({ base: herald.url, cookie: await herald.signIn('admin') })
   await page.addInitScript(`

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { hashPassword } from '../../server/src/people/passwords.ts'
-import { createPerson, findPerson, setRole } from '../../server/src/people/people.ts'
+import { changePerson, createPerson, findPerson, setRole } from '../../server/src/people/people.ts'
 import { openSession } from '../../server/src/people/sessions.ts'
 import { call } from '../../server/test/support/service.ts'
 import { until } from '../../server/test/support/until.ts'
@@ -173,6 +173,22 @@ test('a person whom an operator locks out loses all sessions, and is let in agai
   await inDialog(page, 'Enable').click()
   await page.getByText('can sign in', { exact: true }).waitFor()
   assert.equal((await findPerson(pool, person)).disabledAt, undefined)
+  assert.deepEqual(problems, [])
+})
+
+test('a dialog does what was asked, although somebody else has done it meanwhile', browserTest, async (t) => {
+  const person = await addPerson()
+  const { page, problems, close } = await openAs('operator', `people/${person.personId}`)
+  t.after(close)
+  await button(page, 'Lock out').click()
+  await changePerson(pool, person.personId, { isDisabled: true })
+  // The page reads the person again when it becomes visible.
+  await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+  await page.getByText('locked out', { exact: true }).waitFor()
+  await page.getByRole('dialog').getByText('All sessions and set-up links').waitFor()
+  await inDialog(page, 'Lock out').click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  assert.notEqual((await findPerson(pool, person)).disabledAt, undefined)
   assert.deepEqual(problems, [])
 })
 

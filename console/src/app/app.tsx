@@ -26,45 +26,16 @@ function takeSetUpToken(): string | undefined {
 /** Notifies the other tabs of the browser that a person has signed in or out: they share the cookie. */
 const sessions = new BroadcastChannel('herald-session')
 
+/** When to read again who is signed in after a read that failed. */
+const AGAIN_MS = 5_000
+
 export function App() {
-  const [token, setToken] = useState(takeSetUpToken)
-  const { state, reload, set } = useRead()
-  const load = () => void reload()
+  const [token, endSetUp] = useSetUpToken()
+  const { state, reload, load, signedOut } = useSession(token === undefined)
   const changed = () => {
     sessions.postMessage('changed')
     load()
   }
-  const endSetUp = () => {
-    history.replaceState(null, '', location.pathname)
-    sessions.postMessage('changed')
-    setToken(undefined)
-  }
-  useEffect(() => {
-    // A link that is pasted into a tab with the console does not load the page again.
-    const takeAgain = () => setToken(takeSetUpToken)
-    addEventListener('hashchange', takeAgain)
-    return () => removeEventListener('hashchange', takeAgain)
-  }, [])
-  const signedOut = () => {
-    forgetAllDrafts()
-    sessions.postMessage('signed-out')
-    // At once, since the pages would go on to read what they may no longer see.
-    set({ is: 'signed-out' })
-  }
-  useEffect(() => {
-    if (token !== undefined) return
-    load()
-    sessions.onmessage = ({ data }) => {
-      if (data === 'signed-out') forgetAllDrafts()
-      load()
-    }
-    // A wrong password also gets a 401: then the state stays the same.
-    addEventListener(UNAUTHORIZED, load)
-    return () => {
-      sessions.onmessage = null
-      removeEventListener(UNAUTHORIZED, load)
-    }
-  }, [token])
   if (token !== undefined) return <SetUpPage token={token} onDone={endSetUp} />
   switch (state.is) {
     case 'loading':
@@ -90,7 +61,51 @@ export function App() {
   }
 }
 
-/** Who is signed in. A read that a later one or `set` has overtaken is ignored: it may have begun before the person signed out. */
+/** The secret of a one-time link, until the person has used it. */
+function useSetUpToken(): [token: string | undefined, end: () => void] {
+  const [token, setToken] = useState(takeSetUpToken)
+  useEffect(() => {
+    // A link that is pasted into a tab with the console does not load the page again.
+    const takeAgain = () => setToken(takeSetUpToken)
+    addEventListener('hashchange', takeAgain)
+    return () => removeEventListener('hashchange', takeAgain)
+  }, [])
+  const end = () => {
+    history.replaceState(null, '', location.pathname)
+    sessions.postMessage('changed')
+    setToken(undefined)
+  }
+  return [token, end]
+}
+
+/** Who is signed in. It is read again after a 401, and after another tab has signed a person in or out. */
+function useSession(isWanted: boolean) {
+  const [state, reload, set] = useRead()
+  const load = () => void reload()
+  useEffect(() => {
+    if (!isWanted) return
+    load()
+    sessions.onmessage = ({ data }) => {
+      if (data === 'signed-out') forgetAllDrafts()
+      load()
+    }
+    // A wrong password also gets a 401: then the state stays the same.
+    addEventListener(UNAUTHORIZED, load)
+    return () => {
+      sessions.onmessage = null
+      removeEventListener(UNAUTHORIZED, load)
+    }
+  }, [isWanted])
+  const signedOut = () => {
+    forgetAllDrafts()
+    sessions.postMessage('signed-out')
+    // At once, since the pages would go on to read what they may no longer see.
+    set({ is: 'signed-out' })
+  }
+  return { state, reload, load, signedOut }
+}
+
+/** A read that a later one or `set` has overtaken is ignored: it may have begun before the person signed out. */
 function useRead() {
   const [state, setState] = useState<State>({ is: 'loading' })
   const last = useRef(0)
@@ -102,9 +117,12 @@ function useRead() {
     last.current += 1
     const mine = last.current
     const read = await readState()
-    if (mine === last.current) setState(read)
+    if (mine !== last.current) return
+    // While a person is signed in, the shell stays: its dialogs and forms may have work, or a secret that is shown only once.
+    setState((shown) => (read.is === 'failed' && shown.is === 'signed-in' ? shown : read))
+    if (read.is === 'failed') setTimeout(() => mine === last.current && void reload(), AGAIN_MS)
   }
-  return { state, reload, set }
+  return [state, reload, set] as const
 }
 
 async function readState(): Promise<State> {

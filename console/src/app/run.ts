@@ -1,4 +1,4 @@
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ApiProblem } from './api.ts'
 
 /** Runs a request, which returns what to say when it has succeeded. */
@@ -20,4 +20,16 @@ export function useRun(onChanged: () => void) {
     onChanged()
   }
   return { run, isBusy, problem, said, setSaid }
+}
+
+/** Whether the component is still on the page: after a slow request, the person may have gone elsewhere. */
+export function useIsHere() {
+  const isHere = useRef(true)
+  useEffect(
+    () => () => {
+      isHere.current = false
+    },
+    [],
+  )
+  return isHere
 }

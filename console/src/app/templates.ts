@@ -3,9 +3,9 @@ import { useAll } from './all.ts'
 
 type Template = { id: number; name: string; status: 'DRAFT' | 'APPROVED' }
 
-/** All templates of the account, by name. Undefined until they are read. */
-export function useTemplates() {
-  const { value, ...read } = useAll<Template>('templates')
+/** All templates of the account, by name. They are read as soon as they are needed, and undefined until then. */
+export function useTemplates(isNeeded = true) {
+  const { value, ...read } = useAll<Template>('templates', isNeeded)
   const templates = useMemo(() => value?.toSorted((a, b) => a.name.localeCompare(b.name)), [value])
   return { templates, ...read }
 }

@@ -31,6 +31,8 @@ export const quotaUsed = (used: number) => `${share.format(used)} of a quota is 
 export const noSuch = (id: string) => `There is no account ${id}`
 export const name = 'Name'
 export const modules = 'Modules'
+export const sureModules = (removed: string[]) =>
+  `Without ${removed.includes('rcs') ? 'RCS, all API requests' : 'SMS, API requests with an SMS fallback'} get 403. Accepted messages are still sent.`
 export const quarantine = 'SMS quarantine'
 export const quarantineField = 'Hours between two SMS to a recipient'
 export const quarantineHint = '0: none. At most 8,760, a year.'

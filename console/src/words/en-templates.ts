@@ -29,6 +29,7 @@ export const types = {
 export const saved = 'saved'
 export const changed = 'Unsaved changes'
 export const elsewhere = 'It was saved elsewhere since you began. Saving replaces that version: see “Changes”.'
+export const gone = 'It was deleted elsewhere. Saving creates it again.'
 export const save = 'Save'
 export const approve = 'Approve'
 export const actions = {
@@ -40,6 +41,7 @@ export const isSaved = 'The template is saved.'
 export const isApproved = 'The template is approved.'
 export const brokenJson = 'Nothing is saved: the JSON can’t be read yet.'
 export const notSaved = 'Nothing is saved: somebody else has saved it meanwhile.'
+export const brokenTest = 'Nothing is sent: the JSON can’t be read yet.'
 export const lines = {
   added: 'added',
   removed: 'removed',
@@ -134,6 +136,7 @@ export const contact = 'Contact as a text'
 export const bytes = (where: string) => `${where}, in bytes`
 export const wholeOnIphone = 'Shown whole on iPhones'
 export const billing = 'Billing class'
+export const features = 'Phones must support'
 export const differences = 'Differences on iPhones'
 export const noDifferences = 'None.'
 export const testTitle = 'Send a test'

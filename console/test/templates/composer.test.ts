@@ -108,6 +108,33 @@ test('the form and the JSON are two views of one object', browserTest, async () 
   await end()
 })
 
+test('reads the templates once for all buttons that send one, and not without such a button', browserTest, async () => {
+  const other = await create('sent by buttons', TEXT, { status: 'APPROVED' })
+  const buttons = ['one', 'two'].map((id) => ({ id, type: 'trigger_template', text: id, templateId: other }))
+  const [plain, withButtons] = [await create('no such button', TEXT), await create('two such buttons', { ...TEXT, buttons })]
+  const { page, end } = await open(`/${plain}`)
+  const reads: string[] = []
+  page.on('request', (request) => request.url().includes('/templates?') && reads.push(request.url()))
+  await checks(page).getByText('Herald accepts this content').waitFor()
+  assert.deepEqual(reads, [])
+  await page.goto(`/console#/${herald.accountId}/templates/${withButtons}`)
+  for (const name of ['one', 'two']) {
+    await page.locator('.parts summary', { hasText: name }).click()
+    await page.locator('.parts details[open]', { hasText: name }).getByLabel('Template', { exact: true }).waitFor()
+  }
+  await until('the fields have the template', async () => (await page.getByRole('option', { name: 'sent by buttons' }).count()) === 2)
+  assert.equal(reads.length, 1)
+  await end()
+})
+
+test('shows the id of the template, to copy, and what phones must support', browserTest, async () => {
+  const id = await create('known by its id', CARD)
+  const { page, end } = await open(`/${id}`)
+  await button(page, `Copy ${id}`).getByText(String(id)).waitFor()
+  await checks(page).getByText('ACTION_DIAL, RICHCARD_STANDALONE').waitFor()
+  await end()
+})
+
 test('JSON that is broken is kept, says where it is wrong, and is not saved', browserTest, async () => {
   const id = await create('broken', CARD)
   const { page, end } = await open(`/${id}?view=json`)
@@ -172,6 +199,20 @@ test('marks what iPhones cut, and says how much of a card they show', browserTes
   await checks(page).getByText('383 of 150').waitFor()
   await checks(page).getByText('Title and text over about 150 characters can be cut off.').waitFor()
   await end()
+})
+
+test('says that a picture cannot be checked when Herald does not respond', browserTest, async () => {
+  const { page, close } = await open('/new')
+  // The page waits 15 s; a test can't.
+  await page.addInitScript(
+    'const timeout = AbortSignal.timeout; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms === 15_000 ? 100 : ms)',
+  )
+  await page.reload()
+  await page.route(/\/media\?/, () => {})
+  await page.getByText('Card', { exact: true }).click()
+  await field(page, 'Picture').fill('https://shop.example/door.png')
+  await page.getByText('Herald does not respond.').waitFor()
+  await close()
 })
 
 test('checks a picture through Herald, and shows it on both phones or says why not', browserTest, async () => {

@@ -57,6 +57,48 @@ test('keeps what is typed while a new template is saved', browserTest, async () 
   await end()
 })
 
+test('a new template that is saved slowly does not pull the person back from another page', browserTest, async () => {
+  const { page, end } = await open('/new')
+  await field(page, 'Name').fill('left behind')
+  await field(page, 'Text').fill('Good morning!')
+  const held = Promise.withResolvers<void>()
+  await page.route('**/templates', async (route) => {
+    await held.promise
+    await route.continue()
+  })
+  await button(page, 'Save').click()
+  await page.getByRole('link', { name: 'Webhooks', exact: true }).click()
+  await page.getByRole('heading', { name: 'Webhooks', exact: true }).waitFor()
+  const created = page.waitForResponse((response) => response.request().method() === 'POST' && response.url().endsWith('/templates'))
+  held.resolve()
+  await (await created).finished()
+  await until('the draft is no longer kept', () =>
+    page.evaluate<boolean>(`!Object.keys(sessionStorage).some((name) => name.endsWith('-new'))`),
+  )
+  assert.match(page.url(), /\/webhooks$/)
+  await end()
+})
+
+test('work on a template that somebody else deletes can be saved as a new one, also after a reload', browserTest, async () => {
+  const id = await create('deleted elsewhere', CARD)
+  const { page, problems, close } = await open(`/${id}`)
+  await field(page, 'Title').fill('My title')
+  await ask('DELETE', `templates/${id}`)
+  await button(page, 'Save').click()
+  await page.getByText('It was deleted elsewhere.').waitFor()
+  assert.equal(await field(page, 'Title').inputValue(), 'My title')
+  await page.reload()
+  await page.getByText('It was deleted elsewhere.').waitFor()
+  assert.equal(await field(page, 'Title').inputValue(), 'My title')
+  await button(page, 'Save').click()
+  await page.waitForURL((url) => /\/templates\/\d+$/.test(url.hash) && !url.hash.endsWith(`/${id}`))
+  await page.getByRole('heading', { name: 'deleted elsewhere' }).waitFor()
+  const rescued = await stored(page.url().split('/').at(-1) as string)
+  assert.deepEqual([rescued.status, rescued.message.data.title], ['DRAFT', 'My title'])
+  assert.ok(problems.every((problem) => problem.includes('status of 404')))
+  await close()
+})
+
 test('unsaved work survives a reload, shows how it differs, and can be discarded', browserTest, async () => {
   const id = await create('unsaved', CARD)
   const { page, end } = await open(`/${id}`)
@@ -168,6 +210,16 @@ test('sends what is on the page to a phone, and follows it there live', browserT
   const messageId = page.url().split('/').at(-1)?.split('?')[0]
   assert.equal((await ask('GET', `messages/${messageId}`)).test, true)
   assert.equal((await stored(id)).message.data.title, CARD.data.title)
+  await end()
+})
+
+test('sends no test while the JSON is broken', browserTest, async () => {
+  const id = await create('broken test', CARD)
+  const { page, end } = await open(`/${id}?view=json`)
+  await json(page).fill('{ "type": ')
+  await button(page, 'Send a test').click()
+  await page.getByText('Nothing is sent: the JSON can’t be read yet.').waitFor()
+  assert.equal(await dialog(page).count(), 0)
   await end()
 })
 

@@ -16,25 +16,15 @@ type Props = { account: Account; quotas: Quotas | undefined; onChanged: () => vo
 /** What an operator can do with an account. A suspension says what it stops, and asks. */
 export function AccountActions({ account, quotas, onChanged }: Props) {
   const { account: here, accountsChanged } = useFrame()
-  const { accountId, suspendedAt } = account
-  const path = `/accounts/${accountId}`
+  const { accountId } = account
   const [open, setOpen] = useState<'change' | 'quotas' | Waiting>()
-  const { run, isBusy, problem, said, setSaid } = useRun(onChanged)
+  const { problem, said, setSaid, ...running } = useRun(onChanged)
   const close = () => setOpen(undefined)
   const done = (text: string) => {
     close()
     setSaid(text)
     onChanged()
     void accountsChanged()
-  }
-  const askToSuspend = async () => {
-    setOpen(await ask<Waiting>(`${path}/waiting`))
-    return ''
-  }
-  const resume = async () => {
-    await post(`${path}/resume`)
-    void accountsChanged()
-    return say.isResumed
   }
   return (
     <>
@@ -50,15 +40,7 @@ export function AccountActions({ account, quotas, onChanged }: Props) {
         <Button icon="pencil" disabled={quotas === undefined} onClick={() => setOpen('quotas')}>
           {say.changeQuotas}
         </Button>
-        {suspendedAt === undefined ? (
-          <Button icon="pause" kind="danger" isBusy={isBusy} onClick={() => void run(askToSuspend)}>
-            {say.suspend}
-          </Button>
-        ) : (
-          <Button icon="play" isBusy={isBusy} onClick={() => void run(resume)}>
-            {say.resume}
-          </Button>
-        )}
+        <Suspension account={account} {...running} onAsk={setOpen} />
       </div>
       <p class="said" role="status">
         {said}
@@ -70,7 +52,7 @@ export function AccountActions({ account, quotas, onChanged }: Props) {
         <Sure
           title={say.suspendTitle(account.name)}
           action={say.suspend}
-          run={() => post(`${path}/suspend`)}
+          run={() => post(`/accounts/${accountId}/suspend`)}
           onDone={() => done(say.isSuspended)}
           onClose={close}
         >
@@ -79,5 +61,30 @@ export function AccountActions({ account, quotas, onChanged }: Props) {
         </Sure>
       )}
     </>
+  )
+}
+
+type SuspensionProps = { account: Account; onAsk: (waiting: Waiting) => void } & Pick<ReturnType<typeof useRun>, 'run' | 'isBusy'>
+
+/** Suspends the account, after a question, or resumes it. */
+function Suspension({ account: { accountId, suspendedAt }, run, isBusy, onAsk }: SuspensionProps) {
+  const { accountsChanged } = useFrame()
+  const askToSuspend = async () => {
+    onAsk(await ask<Waiting>(`/accounts/${accountId}/waiting`))
+    return ''
+  }
+  const resume = async () => {
+    await post(`/accounts/${accountId}/resume`)
+    void accountsChanged()
+    return say.isResumed
+  }
+  return suspendedAt === undefined ? (
+    <Button icon="pause" kind="danger" isBusy={isBusy} onClick={() => void run(askToSuspend)}>
+      {say.suspend}
+    </Button>
+  ) : (
+    <Button icon="play" isBusy={isBusy} onClick={() => void run(resume)}>
+      {say.resume}
+    </Button>
   )
 }

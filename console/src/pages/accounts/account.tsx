@@ -48,29 +48,32 @@ export function AccountPage({ shownId }: { shownId: string }) {
             {value.suspendedAt && <Pill tone="bad">{say.suspended}</Pill>}
           </div>
           <AccountActions account={value} quotas={quotas.value} onChanged={reload} />
-          <div class="account-grid">
-            <Card title={say.needsLook}>
-              {figures.value && (
-                <TroubleList
-                  troubles={troublesOf(figures.value.items.find((each) => each.accountId === value.accountId))}
-                  of={value.accountId}
-                />
-              )}
-            </Card>
-            <Card title={say.account}>
-              <Facts
-                facts={[
-                  [say.modules, value.modules.join(', ').toUpperCase() || say.fine],
-                  [say.quarantine, say.hours(value.quarantineHours)],
-                  [say.filters.suspended, value.suspendedAt && <Ago at={value.suspendedAt} />],
-                ]}
-              />
-            </Card>
-            <Card title={say.quotas}>{quotas.value && <QuotaMeters quotas={quotas.value} />}</Card>
-          </div>
+          <Cards account={value} quotas={quotas.value} figures={figures.value?.items} />
         </>
       )}
     </>
+  )
+}
+
+type CardsProps = { account: Account; quotas: Quotas | undefined; figures: Figures[] | undefined }
+
+function Cards({ account: { accountId, modules, quarantineHours, suspendedAt }, quotas, figures }: CardsProps) {
+  return (
+    <div class="account-grid">
+      <Card title={say.needsLook}>
+        {figures && <TroubleList troubles={troublesOf(figures.find((each) => each.accountId === accountId))} of={accountId} />}
+      </Card>
+      <Card title={say.account}>
+        <Facts
+          facts={[
+            [say.modules, modules.join(', ').toUpperCase() || say.fine],
+            [say.quarantine, say.hours(quarantineHours)],
+            [say.filters.suspended, suspendedAt && <Ago at={suspendedAt} />],
+          ]}
+        />
+      </Card>
+      <Card title={say.quotas}>{quotas && <QuotaMeters quotas={quotas} />}</Card>
+    </div>
   )
 }
 

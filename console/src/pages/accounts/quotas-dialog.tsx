@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { ask } from '../../app/api.ts'
+import { saveChanges } from '../../app/changes.ts'
 import { TextField } from '../../kit/controls.tsx'
 import { FormDialog } from '../../kit/form-dialog.tsx'
 import * as say from '../../words/en-accounts.ts'
@@ -11,12 +11,12 @@ type Props = { accountId: number; quotas: Quotas; onDone: () => void; onClose: (
 
 /** Changes the quotas of an account. */
 export function QuotasDialog({ accountId, quotas, onDone, onClose }: Props) {
-  const [texts, setTexts] = useState(() => textsOf(quotas))
+  const [before] = useState(() => textsOf(quotas))
+  const [texts, setTexts] = useState(before)
   const isNoNumber = (name: QuotaName) => texts[name].trim() !== '' && asNumber(texts[name]) === undefined
   const submit = async () => {
     if (QUOTA_NAMES.some(isNoNumber)) return
-    const body = Object.fromEntries(QUOTA_NAMES.map((name) => [name, asNumber(texts[name]) ?? null]))
-    await ask(`/accounts/${accountId}/quotas`, { method: 'PATCH', body })
+    await saveChanges(`/accounts/${accountId}/quotas`, bodyOf(before), bodyOf(texts))
     onDone()
   }
   return (
@@ -39,6 +39,8 @@ export function QuotasDialog({ accountId, quotas, onDone, onClose }: Props) {
     </FormDialog>
   )
 }
+
+const bodyOf = (texts: Record<QuotaName, string>) => Object.fromEntries(QUOTA_NAMES.map((name) => [name, asNumber(texts[name]) ?? null]))
 
 /** A default is an empty field, so that saving does not set it for the account. */
 function textsOf(quotas: Quotas): Record<QuotaName, string> {

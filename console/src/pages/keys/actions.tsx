@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
-import { ask, post } from '../../app/api.ts'
-import { changesOf } from '../../app/changes.ts'
+import { post } from '../../app/api.ts'
+import { saveChanges } from '../../app/changes.ts'
 import { useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
 import { AsCurl } from '../../kit/as-curl.tsx'
@@ -59,8 +59,7 @@ function ChangeKey({ item: key, onDone, onClose }: DialogProps) {
   const [before] = useState(fieldsOf(key))
   const [fields, setFields] = useState(before)
   const submit = async () => {
-    const body = changesOf(bodyOf(before), bodyOf(fields))
-    if (Object.keys(body).length > 0) await ask(pathOf(account.accountId, key.integrationKey), { method: 'PATCH', body })
+    await saveChanges(pathOf(account.accountId, key.integrationKey), bodyOf(before), bodyOf(fields))
     onDone()
   }
   return (

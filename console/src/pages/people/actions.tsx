@@ -64,7 +64,8 @@ function useChange({ person, onChanged, onClose }: DialogProps) {
 
 /** Asks before a person may do everything, or no longer, or may sign in, or no longer. */
 function RightsDialog({ isAccess, ...props }: DialogProps & { isAccess: boolean }) {
-  const { isOperator, disabledAt, name, roles } = props.person
+  // The page reads the person again meanwhile. What is asked stays what the person pressed.
+  const [{ isOperator, disabledAt, name, roles }] = useState(props.person)
   const { change, done } = useChange(props)
   const isDisabled = disabledAt !== undefined
   const access = isDisabled ? [say.letIn, say.sureLetIn(name)] : [say.lockOut, say.sureLockOut(name)]

@@ -1,9 +1,10 @@
-import { useEffect, useState } from 'preact/hooks'
-import { filter, go, linkTo, linkWith, type Place } from '../../app/place.ts'
+import { useState } from 'preact/hooks'
+import { go, linkTo, linkWith, type Place } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import { Button } from '../../kit/controls.tsx'
 import { Empty, PageHead, Pill } from '../../kit/display.tsx'
 import { LongTable } from '../../kit/long-table.tsx'
+import { useSearch } from '../../kit/search.ts'
 import { isOfAccount, WhichAccounts } from '../../kit/which-accounts.tsx'
 import { pages } from '../../words/en.ts'
 import * as paletteWords from '../../words/en-palette.ts'
@@ -32,7 +33,7 @@ export function PeopleList({ place, isAdding }: { place: Place; isAdding: boolea
       </PageHead>
       <div class="people-filters">
         <WhichAccounts place={place} label={say.which} all={say.everybody} />
-        <Search place={place} search={search} />
+        <Search place={place} />
       </div>
       <LongTable<Person | Member>
         label={pages.people}
@@ -52,14 +53,8 @@ export function PeopleList({ place, isAdding }: { place: Place; isAdding: boolea
   )
 }
 
-function Search({ place, search }: { place: Place; search: string }) {
-  const [text, setText] = useState(search)
-  // The address may change by a link, or by the browser's back button.
-  useEffect(() => setText(search), [search])
-  const find = (event: Event) => {
-    event.preventDefault()
-    filter(place, { search: text.trim() })
-  }
+function Search({ place }: { place: Place }) {
+  const { text, setText, find } = useSearch(place, 'search')
   return (
     <search>
       <form class="people-search" onSubmit={find}>

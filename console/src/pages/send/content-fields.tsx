@@ -1,3 +1,4 @@
+import { useTemplates } from '../../app/templates.ts'
 import { Choice } from '../../kit/controls.tsx'
 import * as say from '../../words/en-send.ts'
 import { TemplateSelect, TextArea } from '../templates/inputs.tsx'
@@ -6,6 +7,7 @@ import type { FormProps } from './send.tsx'
 /** The content: a text, a template, or a whole object in JSON. */
 export function ContentFields({ draft, onChange, problem, isWrongJson }: FormProps & { isWrongJson: boolean }) {
   const { kind } = draft
+  const templates = useTemplates(kind === 'template')
   const problems = problem?.details.filter(({ path }) => path.startsWith('/message'))
   const wrong = problems?.map(({ path, reason }) => `${path.replace(/^\/message\/inline/, '')} ${reason}`.trim()).join('; ')
   return (
@@ -22,7 +24,7 @@ export function ContentFields({ draft, onChange, problem, isWrongJson }: FormPro
         ]}
       />
       {kind === 'template' ? (
-        <TemplateSelect label={say.template} value={draft.templateId} onChange={(templateId) => onChange({ templateId })} />
+        <TemplateSelect label={say.template} value={draft.templateId} onChange={(templateId) => onChange({ templateId })} all={templates} />
       ) : (
         <TextArea
           key={kind}

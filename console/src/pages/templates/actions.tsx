@@ -2,7 +2,7 @@ import { useRef, useState } from 'preact/hooks'
 import { ask } from '../../app/api.ts'
 import { linkTo, type Place } from '../../app/place.ts'
 import type { Resource } from '../../app/resource.ts'
-import { useRun } from '../../app/run.ts'
+import { useIsHere, useRun } from '../../app/run.ts'
 import { useFrame, whyNotSend } from '../../app/session.tsx'
 import { AsCurl } from '../../kit/as-curl.tsx'
 import { Button } from '../../kit/controls.tsx'
@@ -25,7 +25,7 @@ type Open = Asked | 'changes' | 'saving' | 'test'
 export function Head({ place, template, saved, own }: Props) {
   const { account } = useFrame()
   const [open, setOpen] = useState<Open>()
-  const { save, problem, said, isBusy } = useSave({ template, saved, own })
+  const { save, problem, said, setSaid, isBusy } = useSave({ template, saved, own })
   const { work, isChanged, isOld } = own
   const status = saved?.status ?? 'DRAFT'
   const canChange = account.role !== 'viewer'
@@ -40,7 +40,7 @@ export function Head({ place, template, saved, own }: Props) {
         <span class="spring" />
         <AsCurl {...(saved ? { path: `templates/${saved.id}` } : { path: 'templates', body: bodyOf(work, status) })} />
         {whyNotSend(account) === undefined && (
-          <Button icon="smartphone" onClick={() => setOpen('test')}>
+          <Button icon="smartphone" onClick={() => (isBroken(work) ? setSaid(say.brokenTest) : setOpen('test'))}>
             {say.testTitle}
           </Button>
         )}
@@ -60,15 +60,18 @@ export function Head({ place, template, saved, own }: Props) {
         {said}
       </p>
       {problem && <Problem problem={problem} />}
-      {isOld && (
-        <p class="editor-note tone-warn">
-          <Icon name="triangle-alert" size={15} /> {say.elsewhere}
-        </p>
-      )}
+      {saved && isOld && <Note text={say.elsewhere} />}
       {open && <Opened open={open} place={place} saved={saved} own={own} save={save} onClose={() => setOpen(undefined)} />}
     </>
   )
 }
+
+/** What may surprise the person who edits. */
+export const Note = ({ text }: { text: string }) => (
+  <p class="editor-note tone-warn" role="status">
+    <Icon name="triangle-alert" size={15} /> {text}
+  </p>
+)
 
 const Saved = ({ at }: { at: string }) => (
   <>
@@ -102,12 +105,13 @@ function useSave({ template, saved, own }: Omit<Props, 'place'>) {
   const ownVersion = useRef<string>(undefined)
   // A new template has another page from then on, which the browser opens a moment later.
   const isCreated = useRef(false)
+  const isHere = useIsHere()
   const create = async (status: Status): Promise<string> => {
     if (isCreated.current) return say.isSaved
     const created = await ask<Template>(path, { method: 'POST', body: bodyOf(own.work, status) })
     isCreated.current = true
     own.wasSaved(own.work, created)
-    location.replace(linkTo({ accountId, path: ['templates', String(created.id)] }))
+    if (isHere.current) location.replace(linkTo({ accountId, path: ['templates', String(created.id)] }))
     return say.isSaved
   }
   const replace = async (status: Status, { id, updatedAt, status: before }: Template): Promise<string> => {
@@ -132,6 +136,7 @@ type OpenedProps = Omit<Props, 'template'> & { open: Open; save: (status: Status
 function Opened({ open, place, saved, own, save, onClose }: OpenedProps) {
   const { accountId } = useFrame().account
   const { work, forget } = own
+  const isHere = useIsHere()
   if (open === 'test') return <SendTest place={place} basic={work.basic} message={work.message} onClose={onClose} />
   const status = saved?.status ?? 'DRAFT'
   const lines = diffOf(saved ? textOf(bodyOf(workOf(saved), status)) : '', textOf(bodyOf(work, status)))
@@ -141,7 +146,7 @@ function Opened({ open, place, saved, own, save, onClose }: OpenedProps) {
   const remove = async () => {
     await ask(`/accounts/${accountId}/templates/${saved?.id}`, { method: 'DELETE' })
     forget()
-    location.replace(linkTo({ accountId, path: ['templates'] }))
+    if (isHere.current) location.replace(linkTo({ accountId, path: ['templates'] }))
   }
   const runs: Record<Asked, () => Promise<void>> = { discard: async () => forget(), remove }
   return (

@@ -41,6 +41,10 @@ export function Checks({ result: { check, problem, isCurrent, retry }, onlyFacts
             <p>{facts.billingClass}</p>
           </section>
           <section class="card">
+            <h2>{say.features}</h2>
+            <p>{facts.features.join(', ') || say.noDifferences}</p>
+          </section>
+          <section class="card">
             <h2>{say.differences}</h2>
             {facts.iphone.length === 0 && <p class="note">{say.noDifferences}</p>}
             <Notes tone="warn" notes={facts.iphone} />

@@ -1,22 +1,24 @@
+import { useRef } from 'preact/hooks'
+import { draftOf } from '../../app/drafts.ts'
 import { useFresh } from '../../app/fresh.ts'
 import { filter, type Place } from '../../app/place.ts'
 import { type Resource, useResource } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
+import { useTemplates } from '../../app/templates.ts'
 import { Choice } from '../../kit/controls.tsx'
 import { Crumbs } from '../../kit/crumbs.tsx'
-import { Icon } from '../../kit/icon.tsx'
 import { Reading } from '../../kit/reading.tsx'
 import { pages } from '../../words/en.ts'
 import * as say from '../../words/en-templates.ts'
-import { Head } from './actions.tsx'
+import { Head, Note } from './actions.tsx'
 import { Checks } from './checks.tsx'
 import type { Editing } from './field-view.tsx'
-import { ContentForm, JsonView, TemplateFields } from './form.tsx'
+import { ContentForm, type FormProps, JsonView, TemplateFields } from './form.tsx'
 import { Previews } from './previews.tsx'
 import { bodyOf, isBroken, type Template } from './template.ts'
 import { useCheck } from './use-check.ts'
 import { useDrawn } from './use-drawn.ts'
-import { useWork } from './use-work.ts'
+import { useDraftNames, useWork } from './use-work.ts'
 import { pointerTo, withValue } from './values.ts'
 
 /** A template that somebody else changes shows it soon. */
@@ -28,35 +30,41 @@ export function ComposerPage({ place, id }: { place: Place; id: string }) {
   const isNew = id === 'new'
   const template = useResource<Template>(isNew ? undefined : `/accounts/${accountId}/templates/${encodeURIComponent(id)}`)
   useFresh(template.reload, { restMs: REST_MS, isAbout: () => false })
-  const { value } = template
+  const { value, problem } = template
+  // A template that was deleted does not come back. What the person has written can be saved as a new one.
+  const isGone = useRef(false)
+  isGone.current ||= problem?.status === 404
+  const draftName = useDraftNames()(id)
+  const isShown = isNew || value || (isGone.current && draftOf(draftName))
   return (
     <>
-      <Crumbs page="templates">{isNew ? say.add : (value?.name ?? id)}</Crumbs>
-      {!isNew && value === undefined && <h1 class={template.problem === undefined ? 'sr' : ''}>{pages.templates}</h1>}
-      {!isNew && <Reading {...template} />}
-      {(isNew || value !== undefined) && <Composer place={place} template={template} />}
+      <Crumbs page="templates" {...(!isNew && { id })}>
+        {say.add}
+      </Crumbs>
+      {!isShown && <h1 class={problem === undefined ? 'sr' : ''}>{pages.templates}</h1>}
+      {isGone.current && isShown ? <Note text={say.gone} /> : <Reading {...template} />}
+      {isShown && <Composer place={place} id={id} template={template} saved={isGone.current ? undefined : value} />}
     </>
   )
 }
 
-type Props = { place: Place; template: Resource<Template> }
+type Props = { place: Place; id: string; template: Resource<Template>; saved: Template | undefined }
 
-function Composer({ place, template }: Props) {
-  const isJson = place.query.get('view') === 'json'
+function Composer({ place, id, template, saved }: Props) {
   const isReadOnly = useFrame().account.role === 'viewer'
-  const saved = template.value
-  const own = useWork(saved)
+  const own = useWork(id, template.value)
   const { work, change } = own
-  const body = bodyOf(work, saved?.status ?? 'DRAFT')
-  const result = useCheck(body)
+  const result = useCheck(bodyOf(work, saved?.status ?? 'DRAFT'))
   const { drawn, images, retry } = useDrawn(work.message)
-  const problemAtPointer = (pointer: string) => result.check?.violations.find(({ path }) => path === pointer)?.reason
+  const templates = useTemplates(JSON.stringify(work.message).includes('"trigger_template"'))
+  const problemOf = (pointer: string) => result.check?.violations.find(({ path }) => path === pointer)?.reason
   const editing: Editing = {
     message: work.message,
     set: (path, value) => change({ message: withValue(work.message, path, value) }),
-    problemAt: (path) => problemAtPointer(pointerTo(path)),
+    problemAt: (path) => problemOf(pointerTo(path)),
     images,
     lookAgain: retry,
+    templates,
   }
   return (
     <>
@@ -65,36 +73,44 @@ function Composer({ place, template }: Props) {
         <section class="card form editor" aria-label={say.editor}>
           <fieldset class="form" disabled={isReadOnly}>
             <legend class="sr">{say.editor}</legend>
-            <TemplateFields work={work} onChange={change} problemOf={(name) => problemAtPointer(`/${name}`)} />
+            <TemplateFields work={work} onChange={change} problemOf={(name) => problemOf(`/${name}`)} />
           </fieldset>
-          <Choice
-            label={say.view}
-            value={isJson ? 'json' : 'form'}
-            options={[
-              { value: 'form', text: say.form },
-              { value: 'json', text: say.json },
-            ]}
-            onChange={(view) => filter(place, { view: view === 'json' ? view : undefined })}
-          />
-          <fieldset class="form" disabled={isReadOnly}>
-            <legend class="sr">{say.fields.message}</legend>
-            {isJson ? (
-              <JsonView work={work} onChange={change} problem={editing.problemAt([])} />
-            ) : (
-              <>
-                {isBroken(work) && (
-                  <p class="editor-note tone-warn" role="status">
-                    <Icon name="triangle-alert" size={15} /> {say.formOfBroken}
-                  </p>
-                )}
-                <ContentForm editing={editing} />
-              </>
-            )}
-          </fieldset>
+          <MessageFields place={place} work={work} editing={editing} onChange={change} isReadOnly={isReadOnly} />
         </section>
         <Previews drawn={drawn} />
         <Checks result={result} onlyFacts={isReadOnly} />
       </div>
+    </>
+  )
+}
+
+type FieldsProps = Omit<FormProps, 'problemOf'> & { place: Place; isReadOnly: boolean }
+
+/** The content, as a form or as JSON. */
+function MessageFields({ place, work, editing, onChange, isReadOnly }: FieldsProps) {
+  const isJson = place.query.get('view') === 'json'
+  return (
+    <>
+      <Choice
+        label={say.view}
+        value={isJson ? 'json' : 'form'}
+        options={[
+          { value: 'form', text: say.form },
+          { value: 'json', text: say.json },
+        ]}
+        onChange={(view) => filter(place, { view: view === 'json' ? view : undefined })}
+      />
+      <fieldset class="form" disabled={isReadOnly}>
+        <legend class="sr">{say.fields.message}</legend>
+        {isJson ? (
+          <JsonView work={work} onChange={onChange} problem={editing.problemAt([])} />
+        ) : (
+          <>
+            {isBroken(work) && <Note text={say.formOfBroken} />}
+            <ContentForm editing={editing} />
+          </>
+        )}
+      </fieldset>
     </>
   )
 }

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import type { useTemplates } from '../../app/templates.ts'
 import { Button, Choice, TextField } from '../../kit/controls.tsx'
 import { Pill } from '../../kit/display.tsx'
 import { sentenceOf } from '../../kit/problem.tsx'
@@ -18,6 +19,7 @@ export type Editing = {
   /** What the check says about a value. */
   problemAt: (path: Path) => string | undefined
   images: Images
+  templates: ReturnType<typeof useTemplates>
   lookAgain: (url: string) => void
 }
 
@@ -53,7 +55,7 @@ function FieldView({ path, editing }: { path: Path; editing: Editing }) {
     case 'time':
       return <TimeField {...shared} onChange={set} />
     case 'template':
-      return <TemplateSelect {...shared} onChange={(templateId) => set(templateId && Number(templateId))} />
+      return <TemplateSelect {...shared} onChange={(templateId) => set(templateId && Number(templateId))} all={editing.templates} />
   }
   if (OPTIONS[name]) return <Choices {...shared} name={name} options={OPTIONS[name]} onChange={set} />
   return (

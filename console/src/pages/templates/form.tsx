@@ -10,7 +10,7 @@ import { TextArea } from './inputs.tsx'
 import { ButtonsField, CardsField } from './parts.tsx'
 import { type ContentType, isContentType, jsonOf, readJson, TYPE_ICONS, TYPES, type Work } from './template.ts'
 
-type Props = {
+export type FormProps = {
   work: Work
   editing: Editing
   onChange: (more: Partial<Work>) => void
@@ -18,7 +18,7 @@ type Props = {
 }
 
 /** What a template has besides its content. */
-export function TemplateFields({ work, onChange, problemOf }: Omit<Props, 'editing'>) {
+export function TemplateFields({ work, onChange, problemOf }: Omit<FormProps, 'editing'>) {
   return (
     <>
       <TextField
@@ -104,7 +104,7 @@ function convertedTo(type: ContentType, message: unknown): object {
 }
 
 /** The content as JSON. A text that is no JSON yet is kept, and the content stays what it was. */
-export function JsonView({ work, onChange, problem }: Pick<Props, 'work' | 'onChange'> & { problem: string | undefined }) {
+export function JsonView({ work, onChange, problem }: Pick<FormProps, 'work' | 'onChange'> & { problem: string | undefined }) {
   const shown = jsonOf(work)
   const type = (json: string) => {
     const read = readJson(json)

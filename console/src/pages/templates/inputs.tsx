@@ -1,4 +1,4 @@
-import { useTemplates } from '../../app/templates.ts'
+import type { useTemplates } from '../../app/templates.ts'
 import { Choice, Field, Select } from '../../kit/controls.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import * as sendWords from '../../words/en-send.ts'
@@ -34,11 +34,17 @@ export function TextArea({ label, hint, problem, onInput, isCode = false, ...res
   )
 }
 
-type SelectProps = { label: string; value: string; onChange: (templateId: string) => void; problem?: string | undefined }
+type SelectProps = {
+  label: string
+  value: string
+  onChange: (templateId: string) => void
+  problem?: string | undefined
+  /** Read once for all fields of a page. */
+  all: ReturnType<typeof useTemplates>
+}
 
 /** One of the approved templates. A value that is none of them stays as it is. */
-export function TemplateSelect({ label, value, onChange, problem }: SelectProps) {
-  const { templates, problem: failed, reload } = useTemplates()
+export function TemplateSelect({ label, value, onChange, problem, all: { templates, problem: failed, reload } }: SelectProps) {
   const approved = templates?.filter(({ status }) => status === 'APPROVED')
   const options = (approved ?? []).map(({ id, name }) => ({ value: String(id), text: name }))
   if (!options.some((option) => option.value === value)) {

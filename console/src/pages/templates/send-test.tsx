@@ -19,33 +19,40 @@ import '../messages/messages.css'
 
 type Props = { place: Place; basic: boolean; message: unknown; onClose: () => void }
 
-/** Sends what the person has written to a phone, and follows it there. */
-export function SendTest({ place, basic, message, onClose }: Props) {
+/** Sends the content to a number, which is kept for the next test. */
+function useSend(basic: boolean, message: unknown) {
   const { account, session } = useFrame()
-  const { agents, ...read } = useAgents()
   const kept = `test-${session.personId}-${account.accountId}`
-  const [agentId, setAgentId] = useState<string>()
   const [recipient, setRecipient] = useState(() => draftOf<string>(kept) ?? '')
   const [problem, setProblem] = useState<ApiProblem>()
   const [messageId, setMessageId] = useState<string>()
-  const active = sendingAgents(agents ?? [])
-  const submit = async () => {
+  const send = async (agentId: string | undefined) => {
     setProblem(undefined)
     keepDraft(kept, recipient)
     const recipients = [recipient.replace(/[\s()-]/g, '')]
-    const body = { agentId: agentId ?? active[0]?.agentId, recipients, basic, message: { inline: message } }
+    const body = { agentId, recipients, basic, message: { inline: message } }
     await post<{ items: { messageId: string }[] }>(`/accounts/${account.accountId}/messages/test`, body).then(
       ({ items }) => setMessageId(items[0]?.messageId),
       (error: ApiProblem) => setProblem(error),
     )
   }
+  return { recipient, setRecipient, send, problem, messageId }
+}
+
+/** Sends what the person has written to a phone, and follows it there. */
+export function SendTest({ place, basic, message, onClose }: Props) {
+  const { agents, ...read } = useAgents()
+  const [chosen, setChosen] = useState<string>()
+  const { recipient, setRecipient, send, problem, messageId } = useSend(basic, message)
+  const active = sendingAgents(agents ?? [])
+  const agentId = chosen ?? active[0]?.agentId
   return (
     <Dialog
       title={say.testTitle}
       onClose={onClose}
       closing={kitWords.close}
       closesOutside={false}
-      onSubmit={submit}
+      onSubmit={() => send(agentId)}
       actions={active.length > 0 && <Submit text={sendWords.submit} icon="send" />}
     >
       <p class="note">{agents !== undefined && active.length === 0 ? sendWords.noAgent : say.testHint}</p>
@@ -53,8 +60,8 @@ export function SendTest({ place, basic, message, onClose }: Props) {
       <div class="test-fields">
         <Select
           label={sendWords.agent}
-          value={agentId ?? active[0]?.agentId ?? ''}
-          onChange={setAgentId}
+          value={agentId ?? ''}
+          onChange={setChosen}
           options={active.map((agent) => ({ value: agent.agentId, text: nameOf(agent) }))}
         />
         <TextField

@@ -10,6 +10,7 @@ export type Facts = {
   buttons: { path: string; count: number; maxCount: number }[]
   cards: { path: string; characters: number; iphoneCharacters: number }[]
   billingClass: 'basic' | 'single'
+  features: string[]
   iphone: { path: string; note: string }[]
 }
 export type Check = { valid: boolean; violations: Violation[]; facts: Facts | null }

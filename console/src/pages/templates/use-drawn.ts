@@ -9,6 +9,9 @@ export type Images = ReadonlyMap<string, Image>
 /** An address is asked for when nobody has changed it for so long: each key of a typed address would be another one. */
 const SETTLED_MS = 300
 
+/** Herald itself gives up after 10 s. */
+const TIMEOUT_MS = 15_000
+
 /** What phones show of the content, with the images that Herald could fetch. Each is fetched once; `retry` fetches one again that failed. */
 export function useDrawn(message: unknown) {
   const [images, setImages] = useState<Images>(new Map())
@@ -39,7 +42,7 @@ export function useDrawn(message: unknown) {
 
 async function imageAt(url: string): Promise<Image> {
   try {
-    const response = await fetch(urlOf(`/media?url=${encodeURIComponent(url)}`))
+    const response = await fetch(urlOf(`/media?url=${encodeURIComponent(url)}`), { signal: AbortSignal.timeout(TIMEOUT_MS) })
     if (!response.ok) return { problem: await problemOf(response) }
     const blob = await response.blob()
     const bitmap = await createImageBitmap(blob)
@@ -47,7 +50,7 @@ async function imageAt(url: string): Promise<Image> {
     bitmap.close()
     return { width, height, bytes: blob.size }
   } catch (error) {
-    const isLost = error instanceof TypeError
+    const isLost = error instanceof TypeError || (error as Error).name === 'TimeoutError'
     return { problem: new ApiProblem(isLost ? 0 : 502, { code: isLost ? 'NO_RESPONSE' : 'RCS_MEDIA_NOT_IMAGE' }) }
   }
 }

@@ -6,13 +6,18 @@ import { bodyOf, isBroken, NEW, type Template, type Work, workOf } from './templ
 /** `since`: the version of the template that the person has begun with. */
 type Kept = { work: Work; since: string | undefined }
 
+/** The names of the drafts of templates. `new` is the id of a new one. */
+export function useDraftNames() {
+  const { account, session } = useFrame()
+  return (id: string | number) => `template-${session.personId}-${account.accountId}-${id}`
+}
+
 /**
  * What the person writes: what was saved, until they change it. Changes survive a reload of the page. `isOld`: somebody else has saved the template since.
  */
-export function useWork(saved: Template | undefined) {
-  const { account, session } = useFrame()
-  const nameOf = (id: string | number) => `template-${session.personId}-${account.accountId}-${id}`
-  const name = nameOf(saved?.id ?? 'new')
+export function useWork(id: string, saved: Template | undefined) {
+  const nameOf = useDraftNames()
+  const name = nameOf(id)
   const [kept, setKept] = useState(() => draftOf<Kept>(name))
   const before = saved === undefined ? NEW : workOf(saved)
   const work = kept?.work ?? before
@@ -26,13 +31,13 @@ export function useWork(saved: Template | undefined) {
     forgetDraft(name)
   }
   /** What was sent is the saved version now. What the person has written meanwhile stays. */
-  const wasSaved = (sent: Work, { id, updatedAt }: Template) => {
+  const wasSaved = (sent: Work, stored: Template) => {
     setKept((last) => {
       if (last === undefined) return undefined
-      const next = { work: last.work === sent ? { ...sent, json: undefined } : last.work, since: updatedAt }
+      const next = { work: last.work === sent ? { ...sent, json: undefined } : last.work, since: stored.updatedAt }
       // A new template has a page of its own from then on.
       forgetDraft(name)
-      keepDraft(nameOf(id), next)
+      keepDraft(nameOf(stored.id), next)
       return next
     })
   }

@@ -3,7 +3,7 @@ import { type Agent, nameOf, sendingAgents, useAgents } from '../../../app/agent
 import { useAll } from '../../../app/all.ts'
 import { post } from '../../../app/api.ts'
 import { go, linkTo, type Place } from '../../../app/place.ts'
-import { useRun } from '../../../app/run.ts'
+import { useIsHere, useRun } from '../../../app/run.ts'
 import { useFrame, whyNotSend } from '../../../app/session.tsx'
 import { AsCurl } from '../../../kit/as-curl.tsx'
 import { Button } from '../../../kit/controls.tsx'
@@ -118,20 +118,13 @@ function useSend(wizard: ReturnType<typeof useWizard>, body: object) {
   const { accountId } = useFrame().account
   const { run, isBusy, problem } = useRun(() => {})
   const sent = useRef<Draft>(undefined)
-  const isHere = useRef(true)
-  useEffect(
-    () => () => {
-      isHere.current = false
-    },
-    [],
-  )
+  const isHere = useIsHere()
   const send = () =>
     run(async () => {
       sent.current = wizard.draft
       wizard.keepForRetry()
       const { campaignId } = await post<Campaign>(`/accounts/${accountId}/campaigns`, body, { 'idempotency-key': wizard.key })
       wizard.forget()
-      // The person may have gone elsewhere meanwhile.
       if (isHere.current) location.replace(linkTo({ accountId, path: ['campaigns', campaignId] }))
       return ''
     })
