@@ -40,7 +40,7 @@ async function loses(t: TestContext, what: string, page: Page, lose: () => unkno
   assertWithin(t, `red after the loss of ${what}`, performance.now() - lostAt, TARGET_MS)
   const pages = page.getByRole('navigation', { name: 'Pages' })
   await pages.getByRole('link', { name: 'Overview' }).click()
-  await pages.getByRole('link', { name: /^Health \d troubles?$/ }).waitFor()
+  await pages.getByRole('link', { name: /^Health \d problems?$/ }).waitFor()
   await pages.getByRole('link', { name: /^Health/ }).click()
   await told(page, sentence).waitFor()
 }

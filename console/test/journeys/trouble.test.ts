@@ -47,7 +47,7 @@ testJourney('finds the one of forty accounts that has trouble, and what it is', 
   await link.waitFor()
   await person.press(link)
   const from = performance.now()
-  await page.getByText(/^1 account of \d+ has trouble\.$/).waitFor()
+  await page.getByText(/^1 account of \d+ has problems\.$/).waitFor()
   const rows = page.getByRole('row')
   const first = rows.nth(1)
   await first.getByRole('link', { name, exact: true }).waitFor()

@@ -14,7 +14,7 @@ test('says of a number without RCS that the SMS arrived, and why each step happe
   const outcome = await waitForOutcome(page, 'The recipient got it by SMS after')
   assert.match(outcome, /The number has no RCS; the SMS of the request went out/)
   const failed = step(page, 'Failed: the number has no RCS')
-  assert.match((await failed.textContent()) ?? '', /agent is not launched on its network.*404 NOT_FOUND/s)
+  assert.match((await failed.textContent()) ?? '', /agent is not launched on the recipient’s network.*404 NOT_FOUND/s)
   const rules = page.getByRole('list', { name: 'The rules of the SMS' }).getByRole('listitem')
   await rules.nth(7).waitFor()
   assert.equal(await rules.count(), 8)
@@ -68,7 +68,7 @@ test('follows a message live until it expires and its SMS arrives', browserTest,
   const messageId = await herald.send('+48500100204', TEXT, withSms({}, { expiresAt, smsFallbackAfterExpiry: { delay: 0 } }))
   const { page, end } = await open(`/${messageId}`)
   assert.match(
-    await waitForOutcome(page, 'The network has it, but has not delivered it yet'),
+    await waitForOutcome(page, 'The network has it, but has reported no delivery'),
     /It can be delivered until .*; if RCS fails, the SMS/,
   )
   await page.getByRole('heading', { name: 'Nothing arrived yet' }).waitFor()

@@ -10,7 +10,7 @@ test('explains why RCS failed, with the words of the network and the codes of th
   const failed = stepsOf(FALLEN_BACK.message, FALLEN_BACK.items)[1]
   assert.equal(failed?.title, 'Failed: the number has no RCS')
   assert.deepEqual(failed?.codes, ['FAILED', 'NOT_REACHABLE'])
-  assert.match(failed?.why ?? '', /agent is not launched on its network/)
+  assert.match(failed?.why ?? '', /agent is not launched on the recipient’s network/)
   assert.equal(failed?.network, '404 NOT_FOUND The phone number is not reachable by RCS.')
 })
 

@@ -20,7 +20,7 @@ const CASES: Case[] = [
   {
     what: 'a delivered message',
     message: message({ status: 'DELIVERED', deliveredAt: time(1.2) }),
-    says: /^The recipient got it by RCS after 1\.2 seconds\. It was not read so far\.$/,
+    says: /^The recipient got it by RCS after 1\.2 seconds\. No read receipt so far\.$/,
     tone: 'good',
   },
   {
@@ -141,7 +141,7 @@ const CASES: Case[] = [
   {
     what: 'a message that is with the network',
     message: message({ status: 'SENT', sentAt: time(1) }),
-    says: /^The network has it, but has not delivered it yet\. It can be delivered until .*; the request has no SMS to fall back to\.$/,
+    says: /^The network has it, but has reported no delivery\. It can be delivered until .*; the request has no SMS to fall back to\.$/,
     tone: 'wait',
   },
 ]

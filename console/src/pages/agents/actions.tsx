@@ -14,14 +14,14 @@ import { EndAgent } from './end-agent.tsx'
 
 type Open = 'rename' | 'deactivate' | 'unassign'
 /** `own`: undefined if the agent is not assigned to the account, or not read yet. */
-type Props = { agentId: string; own: Own | undefined; isAssigned: boolean; onChanged: () => void }
+type Props = { agentId: string; own: Own | undefined; isAssigned: boolean; onChanged: (isUnassigned: boolean) => void }
 
 /** What the person may do with the agent: an admin can end its use in the account, and only an operator can begin it. */
 export function AgentActions({ agentId, own, isAssigned, onChanged }: Props) {
   const { accountId, role } = useFrame().account
   const [open, setOpen] = useState<Open>()
   const part = useKeptFocus<HTMLDivElement>()
-  const { run, isBusy, problem, said, setSaid } = useRun(onChanged)
+  const { run, isBusy, problem, said, setSaid } = useRun(() => onChanged(false))
   const begin = (request: () => Promise<unknown>, text: string) => () => void run(() => request().then(() => text))
   const path = pathOf(accountId, agentId)
   const isOperator = role === 'operator'
@@ -30,7 +30,7 @@ export function AgentActions({ agentId, own, isAssigned, onChanged }: Props) {
   const done = (text: string) => () => {
     setSaid(text)
     close()
-    onChanged()
+    onChanged(open === 'unassign')
   }
   /** The button that begins something ends it afterwards, so it keeps the focus. */
   const toggle = (isOn: boolean, ending: 'deactivate' | 'unassign', beginning: 'activate' | 'assign', onBegin: () => void) => (

@@ -22,8 +22,9 @@ export function AgentPage({ agentId }: { agentId: string }) {
   const isAssigned = role !== 'operator' || activeHere !== undefined
   const own = useResource<Own>(isAssigned ? pathOf(accountId, agentId) : undefined)
   useFresh(own.reload, PACE)
-  const changed = () => {
-    own.reload()
+  const changed = (isUnassigned: boolean) => {
+    // The account no longer has it.
+    if (!isUnassigned) own.reload()
     record.reload()
   }
   const agent = own.value?.agent ?? record.value
