@@ -361,13 +361,16 @@ describe('connecting', () => {
 
   test('uses no proxy from the environment', async (t) => {
     const { port, connections } = await listen()
-    const before = { ...process.env }
+    const proxies = ['http_proxy', 'https_proxy', 'all_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY']
+    const before = [...proxies, 'NODE_USE_ENV_PROXY'].map((name) => [name, process.env[name]] as const)
     t.after(() => {
-      process.env = before
+      // One by one: another object in the place of `process.env` would no longer change the environment, in the tests that follow.
+      for (const [name, value] of before) {
+        if (value === undefined) delete process.env[name]
+        else process.env[name] = value
+      }
     })
-    for (const variable of ['http_proxy', 'https_proxy', 'all_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY']) {
-      process.env[variable] = `http://127.0.0.1:${port}`
-    }
+    for (const name of proxies) process.env[name] = `http://127.0.0.1:${port}`
     process.env.NODE_USE_ENV_PROXY = '1'
     assert.equal(await call(`http://hooks.example.com:${port}`, { ...name([['127.0.0.2']]), isAllowed }), 204)
     assert.deepEqual(
