@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { assignAgent, createAgent } from '../../src/agents/agents.ts'
 import { countAudience } from '../../src/campaigns/audience.ts'
 import { readFailures, readMinutes } from '../../src/campaigns/progress.ts'
@@ -41,6 +41,9 @@ async function accept(more: object = {}): Promise<string> {
   assert.equal(response.status, 202, JSON.stringify(response.body))
   return response.body.campaignId
 }
+
+// No counter has them.
+after(() => pool.query('delete from message_events where account_id = $1', [accountId]))
 
 /** An event of a message of the campaign, some minutes ago. */
 async function happened(campaignId: string, kind: string, minutesAgo: number, reason: string | null = null): Promise<string> {
