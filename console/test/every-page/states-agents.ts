@@ -45,7 +45,7 @@ export const AGENTS: State[] = [
     open: async (page) => {
       await newAgent()
       await page.goto(at('agents', await accountOf()))
-      await page.getByRole('row').nth(1).waitFor()
+      await page.getByRole('row').nth(1).getByRole('link').first().waitFor()
     },
   },
   {
@@ -61,7 +61,7 @@ export const AGENTS: State[] = [
     role: 'viewer',
     open: async (page) => {
       await page.goto(at('agents'))
-      await page.getByRole('row').nth(1).waitFor()
+      await page.getByRole('row').nth(1).getByRole('link').first().waitFor()
     },
   },
   {

@@ -50,7 +50,7 @@ export const KEYS: State[] = [
     role: 'viewer',
     open: async (page) => {
       await page.goto(at('keys'))
-      await page.getByRole('row').nth(1).waitFor()
+      await page.getByRole('row').nth(1).getByRole('link').first().waitFor()
     },
   },
   {

@@ -47,7 +47,7 @@ export const PEOPLE: State[] = [
     name: 'People',
     open: async (page) => {
       await page.goto(at('people'))
-      await page.getByRole('row').nth(1).waitFor()
+      await page.getByRole('row').nth(1).getByRole('link').waitFor()
     },
   },
   {
@@ -55,7 +55,7 @@ export const PEOPLE: State[] = [
     role: 'admin',
     open: async (page) => {
       await page.goto(at('people'))
-      await page.getByRole('row').nth(1).waitFor()
+      await page.getByRole('row').nth(1).getByRole('link').waitFor()
     },
   },
   {
