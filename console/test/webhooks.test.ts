@@ -99,7 +99,7 @@ test('an admin who enables an endpoint posts all events that it missed', browser
   await show()
   await page.getByRole('button', { name: 'Enable' }).click()
   const dialog = page.getByRole('dialog', { name: 'Post events again' })
-  await dialog.getByText('The endpoint missed the events').waitFor()
+  await dialog.getByText('To post what the endpoint missed').waitFor()
   assert.equal(await dialog.getByRole('radio', { name: 'All events' }).isChecked(), true)
   const since = await dialog.getByLabel('Recorded since').inputValue()
   const minutesAgo = (Date.now() - new Date(since).getTime()) / 60_000
