@@ -12,11 +12,11 @@ const IN_BROWSER = `
   // A drawn phone cuts texts as phones do, and scrolls. A picture shows what is also said beside it.
   const isDrawn = (element) => element.closest('.ph, [role="img"]') !== null
   const describe = (element) => element.outerHTML.slice(0, 160)
-  // Times and the ids of requests change meanwhile.
+  // Times, the counts beside the pages and the ids of requests change meanwhile.
   const nameOf = (element) => {
     const named = element.labels?.[0] ?? element
     const copy = named.cloneNode(true)
-    for (const time of copy.querySelectorAll('time')) time.remove()
+    for (const changing of copy.querySelectorAll('time, em.is-bad')) changing.remove()
     const name = element.getAttribute('aria-label') ?? copy.textContent
     return element.localName + ' ' + name.replace(/\\s+/g, ' ').replace(/req_\\w+/, '').trim()
   }
