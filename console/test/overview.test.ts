@@ -175,7 +175,7 @@ test('the overview reads once whether the account has a message, and nothing whi
   assert.equal(requests.filter((url) => url.endsWith('/messages?limit=1')).length, 1)
 })
 
-test('the overview counts a message of a campaign as handed over once it was sent', browserTest, async (t) => {
+test('the overview counts a message of a campaign as processed once it was sent', browserTest, async (t) => {
   const { accountId, signIn, send } = await herald.newAccount()
   await send('+48500700110', TEXT)
   const { page, close } = await openPage({ base: herald.url, cookie: await signIn('admin') })
@@ -184,5 +184,5 @@ test('the overview counts a message of a campaign as handed over once it was sen
   const campaign = { campaignId: '0198c0de-0000-7000-8000-000000000001', name: 'Spring sale', recipients: 100, counts }
   await page.route('**/campaigns?status=RUNNING*', (route) => route.fulfill({ json: { items: [campaign], nextCursor: null } }))
   await page.goto(`/console#/${accountId}`)
-  await page.getByText('50 of 100 handed over').waitFor()
+  await page.getByText('50 of 100 processed').waitFor()
 })

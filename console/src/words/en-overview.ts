@@ -16,4 +16,4 @@ export const noFailures = 'No message failed.'
 export const ofLast = (messages: number) => `Of the last ${count(messages, 'failed message')}.`
 export const campaigns = 'Running campaigns'
 export const noCampaigns = 'No campaign is running.'
-export const processed = (value: number, all: number) => `${number.format(value)} of ${number.format(all)} handed over`
+export const processed = (value: number, all: number) => `${number.format(value)} of ${number.format(all)} processed`

@@ -94,7 +94,7 @@ export const HealthBody = Type.Object(
     checkedAt: OutgoingTime,
     nodes: Type.Array(Type.Ref('Node#'), {
       description:
-        'The processes that wrote their status within the last 15 minutes, and have not ended in order. One whose `seenAt` is more than 7 seconds ago is lost.',
+        'The processes that wrote their status within the last 15 minutes, and have not shut down normally. A process whose `seenAt` is more than 7 seconds ago is lost.',
     }),
     carriers: Type.Array(Carrier),
     queue: Type.Object(BACKLOG, { ...strict, description: 'Messages that could be sent now. Those that wait on purpose are not counted.' }),

@@ -139,7 +139,7 @@ export const READ_NODES = `
 /** An earlier version saw no standbys. */
 type Row = Identity & { seenAt: Date; figures: Omit<Figures, 'standbysSeen'> & Partial<Figures> }
 
-/** The processes that have written their status within the last 15 minutes, and have not ended in order. */
+/** The processes that have written their status within the last 15 minutes, and have not shut down normally. */
 export async function readNodes(db: Executor): Promise<NodeStatus[]> {
   const { rows } = await db.query<Row>({ name: 'read-nodes', text: READ_NODES })
   return rows.map(({ figures, ...node }) => ({ ...node, standbysSeen: 0, ...figures }))

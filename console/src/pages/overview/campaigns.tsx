@@ -2,25 +2,20 @@ import type { LiveEvent } from '../../app/live.ts'
 import { linkTo } from '../../app/place.ts'
 import { useFrame } from '../../app/session.tsx'
 import * as say from '../../words/en-overview.ts'
+import { type Campaign, processed } from '../campaigns/campaign.ts'
 import type { Page } from '../webhooks/endpoints.ts'
 import { Links } from './links.tsx'
 import { Part } from './part.tsx'
 import { useRefreshed } from './refreshed.ts'
 
-type Campaign = {
-  campaignId: string
-  name: string
-  recipients: number
-  counts: Record<'ACCEPTED' | 'SENDING', number>
-}
-
 const AFTER_PROGRESS = { everyMs: 2_000, isAbout: (event: LiveEvent) => event.name === 'campaign' }
 
-const progressOf = ({ name, recipients, counts }: Campaign) => {
-  const processed = recipients - counts.ACCEPTED - counts.SENDING
+const progressOf = (campaign: Campaign) => {
+  const { name, recipients } = campaign
+  const value = processed(campaign)
   return (
     <>
-      <meter max={Math.max(1, recipients)} value={processed} aria-label={name} /> {say.processed(processed, recipients)}
+      <meter max={Math.max(1, recipients)} value={value} aria-label={name} /> {say.processed(value, recipients)}
     </>
   )
 }

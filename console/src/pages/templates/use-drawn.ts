@@ -9,7 +9,7 @@ export type Images = ReadonlyMap<string, Image>
 /** An address is asked for when nobody has changed it for so long: each key of a typed address would be another one. */
 const SETTLED_MS = 300
 
-/** Herald itself gives up after 10 s. */
+/** Herald itself stops after 10 s. */
 const TIMEOUT_MS = 15_000
 
 /** What phones show of the content, with the images that Herald could fetch. Each is fetched once; `retry` fetches one again that failed. */
