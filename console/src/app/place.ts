@@ -53,9 +53,13 @@ export function go(target: Target): void {
 export const linkWith = (place: Place, changes: Record<string, string | undefined> = {}) =>
   linkTo({ ...place, query: { ...Object.fromEntries(place.query), ...changes } })
 
-/** Changes filters of the present place. The browser's back button skips the steps in between. */
+/**
+ * Changes filters of the present place. The browser's back button skips the steps in between. The page changes at once, and not only when the
+ * browser reports the new address: that could be after the person's next key, whose text would be lost.
+ */
 export function filter(place: Place, changes: Record<string, string | undefined>): void {
-  location.replace(linkWith(place, changes))
+  history.replaceState(null, '', linkWith(place, changes))
+  dispatchEvent(new HashChangeEvent('hashchange'))
 }
 
 export function usePlace(): Place {

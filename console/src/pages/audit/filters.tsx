@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { filter, type Place } from '../../app/place.ts'
 import { Button, TextField } from '../../kit/controls.tsx'
 import { TimeField } from '../../kit/time-field.tsx'
@@ -11,7 +11,7 @@ export function AuditFilters({ place, filters }: { place: Place; filters: Filter
   const [given, setGiven] = useState(textsOf(filters))
   const { actor, action, subject } = filters
   // The address may change by a link, or by the browser's back button.
-  useEffect(() => setGiven(textsOf(filters)), [actor, action, subject])
+  useLayoutEffect(() => setGiven(textsOf(filters)), [actor, action, subject])
   const find = (event: Event) => {
     event.preventDefault()
     filter(place, { actor: given.actor.trim(), action: operationOf(given.action), subject: given.subject.trim() })

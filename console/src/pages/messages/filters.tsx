@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { nameOf, useAgents } from '../../app/agents.ts'
 import { filter, go, type Place } from '../../app/place.ts'
 import { useResource } from '../../app/resource.ts'
@@ -71,7 +71,7 @@ function SearchField({ place, filters }: Props) {
   const shown = filters.recipient ?? filters.clientReferenceId ?? ''
   const [text, setText] = useState(shown)
   // The address may change by a link, or by the browser's back button.
-  useEffect(() => setText(shown), [shown])
+  useLayoutEffect(() => setText(shown), [shown])
   const find = (event: Event) => {
     event.preventDefault()
     // The likeliest meaning. If it finds nothing, the page offers the others.
