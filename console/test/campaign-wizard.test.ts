@@ -152,7 +152,7 @@ async function sendChanged({ page, sender, send }: Awaited<ReturnType<typeof ope
   await (await send()).click()
   await page.getByRole('alert').getByText('Herald does not respond').waitFor()
   assert.deepEqual(await sender.names(), ['Spring sale'])
-  await page.unrouteAll()
+  await page.unrouteAll({ behavior: 'wait' })
   await page.reload()
   await page.getByText('3 recipients', { exact: false }).first().waitFor()
   await page.evaluate(`location.hash = '#/${sender.accountId}/campaigns/new'`)

@@ -27,7 +27,7 @@ const SIZES = [
 for (const state of STATES) {
   test(state.name, browserTest, async (t) => {
     const { page, problems } = await pageOf(state)
-    await page.unrouteAll()
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
     await page.goto('about:blank')
     problems.length = 0
     await page.setViewportSize(WIDE)
