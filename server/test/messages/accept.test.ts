@@ -10,7 +10,7 @@ import { type Accepted, createAcceptor, type Submission } from '../../src/messag
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { countRows, type MessageCaller, newKey, ONE_MESSAGE, RECIPIENT, startMessageService } from '../support/messages.ts'
-import { createAssignedAgent, createCaller } from '../support/service.ts'
+import { type ApiResponse, createAssignedAgent, createCaller } from '../support/service.ts'
 import { sending, TEXT } from '../support/templates.ts'
 
 const seed = Date.now() % 2 ** 31
@@ -284,11 +284,17 @@ describe('accepting a message', () => {
         () => sendTest({ ...unaddressed, recipients: [1, 2, 3, 4, 5].map((digit) => `+4850010020${digit}`) }),
       ]
       const statuses: number[] = []
-      for (const each of requests) {
+      const tripsBeyond = async (ask: () => Promise<ApiResponse>) => {
         const before = counting.roundTrips()
-        const { status } = await each()
+        const { status } = await ask()
+        return { status, beyond: counting.roundTrips() - before - (status === 202 ? allowed : allowed + 1) }
+      }
+      for (const each of requests) {
+        const first = await tripsBeyond(each)
+        // Every five seconds, a request also reads the quotas of the account.
+        const { status, beyond } = first.beyond === 1 ? await tripsBeyond(each) : first
         statuses.push(status)
-        assert.equal(counting.roundTrips() - before, status === 202 ? allowed : allowed + 1)
+        assert.equal(beyond, 0)
       }
       assert.deepEqual(statuses, [...contents.map(() => 202), 202, 202, 409, 404, 202])
       assert.equal(network.calls(), 0)
