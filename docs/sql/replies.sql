@@ -104,6 +104,7 @@ with checked as materialized (
     when t.status is null then 'no-template'
     when t.status <> 'APPROVED' then 'not-approved'
     when lately.count >= 10 then 'too-many'
+    when case when $7::bigint is null then strpos(c.message::text, '{{') > 0 else $7 <> c.id end then 'to-render'
     end as why
   from accounts o
   left join agent_assignments a on a.account_id = $1 and a.agent_id = $2 and a.active
@@ -122,7 +123,7 @@ with checked as materialized (
   where o.id = $1
 ), created as materialized (
   select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
-    content_id, null::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
+    case when $7 is null then content_id end as content_id, $8::text::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
     $5::uuid as triggered_by, null::uuid as campaign_id, null::json as fallback
   from checked where why is null
 ), written as (
@@ -158,6 +159,7 @@ with checked as materialized (
   from written_change where not test group by 1, 2, 3
 ), used as (
   insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
-  select account_id, 0, count(*) * 2048, 0 from written group by 1
+  select account_id, 0, count(*) * (2048 + coalesce(octet_length($8::text), 0)), 0 from written group by 1
 )
-select created.id as "messageId", checked.why from checked left join created on true;
+select created.id as "messageId", checked.why, case checked.why when 'to-render' then (select json_build_object('id', c.id, 'basic', c.basic, 'message', c.message) from contents c where c.id = checked.content_id) end as template
+from checked left join created on true;

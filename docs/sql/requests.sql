@@ -85,10 +85,11 @@ select from idempotency_keys where account_id = $1 and endpoint = $2 and key = $
 prepare "accept-messages" as
 with requested as materialized (
   select r.*, ((select lpad(to_hex(round(extract(epoch from now()) * 1000)::bigint), 12, '0')) || r.id_end)::uuid as id,
-    t.content_id, used.resource_id as used_id, missing.ids as missing_targets,
+    t.content_id as template_content, case when r.rendered_from is null then t.content_id end as content_id,
+    used.resource_id as used_id, missing.ids as missing_targets,
     case
     when r.caller is not null and r.caller not in (
-    select c.place from unnest((select $20::text[]), (select $21::text[]), (select $22::text[]))
+    select c.place from unnest((select $21::text[]), (select $22::text[]), (select $23::text[]))
     with ordinality as c (integration_key, key_version, account_version, place)
     join integration_keys k on k.integration_key = c.integration_key and k.xmin::text = c.key_version and (k.expires_at is null or k.expires_at > now())
     join accounts a on a.id = k.account_id and a.xmin::text = c.account_version) then 'unconfirmed'
@@ -99,14 +100,15 @@ with requested as materialized (
     when t.status <> 'APPROVED' then 'not-approved'
     when c.basic and not r.basic then 'template-basic'
     when not c.basic and r.basic then 'request-basic'
+    when case when r.rendered_from is null then strpos(c.message::text, '{{') > 0 else r.rendered_from <> c.id end then 'to-render'
     when a.agent_id is null then 'no-agent'
     when r.template_id is not null and t.id is null then 'no-template'
     when missing.ids is not null then 'missing-targets'
     when used.resource_id is not null then 'conflict'
     when not r.has_room then 'no-room'
     end as outcome
-  from unnest((select $1::int[]), (select $2::text[]), (select $3::bytea[]), (select $4::text[]), (select $5::text[]), (select $6::text[]), (select $7::bool[]), (select $8::bool[]), (select $9::text[]), (select $10::bigint[]), (select $11::json[]), (select $12::timestamptz(3)[]), (select $13::json[]), (select $14::bool[]), (select $15::text[]), (select $16::int[]), (select $17::bool[]), (select $18::bigint[]), (select $19::uuid[]))
-  with ordinality as r (account_id, key, hash, id_end, agent_id, recipient, basic, test, client_reference_id, template_id, content, own_expiry, fallback, has_violations, targets, bytes, has_room, caller, lease, n)
+  from unnest((select $1::int[]), (select $2::text[]), (select $3::bytea[]), (select $4::text[]), (select $5::text[]), (select $6::text[]), (select $7::bool[]), (select $8::bool[]), (select $9::text[]), (select $10::bigint[]), (select $11::json[]), (select $12::bigint[]), (select $13::timestamptz(3)[]), (select $14::json[]), (select $15::bool[]), (select $16::text[]), (select $17::int[]), (select $18::bool[]), (select $19::bigint[]), (select $20::uuid[]))
+  with ordinality as r (account_id, key, hash, id_end, agent_id, recipient, basic, test, client_reference_id, template_id, content, rendered_from, own_expiry, fallback, has_violations, targets, bytes, has_room, caller, lease, n)
   left join idempotency_keys used on used.account_id = r.account_id and used.endpoint = 'messages' and used.key = r.key
   left join agent_assignments a on a.account_id = r.account_id and a.agent_id = r.agent_id and a.active
   left join templates t on t.account_id = r.account_id and t.id = r.template_id
@@ -134,7 +136,7 @@ with requested as materialized (
   insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
       attempts, claimed)
   select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
-    lease, case when lease is null then '-infinity' else now() + $23 * interval '1 millisecond' end, (lease is not null)::int,
+    lease, case when lease is null then '-infinity' else now() + $24 * interval '1 millisecond' end, (lease is not null)::int,
     lease is not null
   from created
 ), expiring as (
@@ -161,7 +163,8 @@ with requested as materialized (
   select pg_logical_emit_message(true, 'herald', '') from (select from requested where outcome = 'replayed' limit 1) as any_replayed
 )
 select coalesce(outcome, case when id in (select id from created) then 'accepted' else 'again' end) as outcome,
-  coalesce(used_id, id) as "messageId", missing_targets as "missingTargets", (select count(*) from held) as held
+  coalesce(used_id, id) as "messageId", missing_targets as "missingTargets",
+  case when outcome = 'to-render' then (select json_build_object('id', c.id, 'basic', c.basic, 'message', c.message) from contents c where c.id = template_content) end as template, (select count(*) from held) as held
 from requested order by n;
 
 -- Reads a message for GET /v1/messages/{messageId}. (server/src/messages/messages.ts)

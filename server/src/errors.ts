@@ -16,6 +16,10 @@ export const ERRORS = {
     when: 'The header Idempotency-Key is missing, empty, sent twice, over 255 characters, or not printable ASCII.',
   },
   RCS_INVALID_REQUEST: { status: 400, when: 'A field, parameter, header or the JSON itself is invalid.' },
+  RCS_MISSING_VARIABLE: {
+    status: 400,
+    when: 'The content or the SMS has a variable without a value in `variables` and without a default; `details` names the field and the variable.',
+  },
   RCS_INVALID_CURSOR: {
     status: 400,
     when: 'The cursor is not one of this list, with this sort and these filters; start again without a cursor.',

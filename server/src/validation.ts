@@ -8,6 +8,12 @@ export type Rule = (value: never) => Violation[]
 
 export type Check = (value: unknown) => Violation[]
 
+/**
+ * What `prepare` of a body's schema makes of the body. `checked`: what has to follow the rules. `value`: what the route gets. `missing`: values
+ * of variables. `explain`: adds to the violations of `checked` what they have to do with the preparation.
+ */
+export type Prepared = { checked: unknown; value: unknown; missing: Violation[]; explain: (violations: Violation[]) => Violation[] }
+
 // `words` follows "must be".
 const FORMATS: Record<string, { words: string; validate: (text: string) => boolean }> = {
   date: { words: 'a date, such as 2026-01-31', validate: isRealDate },
@@ -44,6 +50,8 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
     validateSchema: false,
   })
   ajv.addKeyword({ keyword: 'rules', errors: 'full', validate: applyRules })
+  // For http/validation.ts.
+  ajv.addKeyword({ keyword: 'prepare' })
   for (const keyword of TEXT_KEYWORDS) {
     ajv.removeKeyword(keyword.keyword)
     ajv.addKeyword({ type: 'string', ...keyword })

@@ -77,7 +77,9 @@ function inside(view: View, { name }: Schema): View {
 function limits(schema: Schema): Part[] {
   checkKeywords(schema)
   const values = schema.enum ?? []
-  const each = schema.items === undefined ? [] : limits(schema.items)
+  const { items, additionalProperties } = schema
+  const item = items ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)
+  const each = item === undefined ? [] : limits(item)
   return [
     values.length > 0 && html`${values.length === 1 ? 'always ' : 'one of '}${join(values.map(code), ' ')}`,
     range(schema.minLength, schema.maxLength, 'character'),
@@ -98,9 +100,7 @@ const KEYWORDS = new Set(
 /** Throws for a keyword that the page does not show, so that no limit of a field stays undocumented. */
 function checkKeywords(schema: Schema): void {
   for (const [keyword, value] of Object.entries(schema)) {
-    // The page shows only the type of the values of a map.
-    const isLimited = keyword === 'additionalProperties' && Object.keys(value as object).some((name) => name !== 'type')
-    if (isLimited || !KEYWORDS.has(keyword)) throw new Error(`The API reference cannot show "${keyword}": ${JSON.stringify(value)}.`)
+    if (!KEYWORDS.has(keyword)) throw new Error(`The API reference cannot show "${keyword}": ${JSON.stringify(value)}.`)
   }
 }
 

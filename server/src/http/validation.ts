@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
-import { type Check, createSchemaCompiler } from '../validation.ts'
+import { type Check, createSchemaCompiler, type Prepared } from '../validation.ts'
 
 // Enough to fix a body in one go. A body with ten thousand mistakes does not need ten thousand sentences in the response.
 const MAX_VIOLATIONS = 50
@@ -14,12 +14,18 @@ export function buildValidator(sharedSchemas: Record<string, object>): FastifySc
     let check: Check | undefined
     return (data: unknown) => {
       check ??= compile(schema)
-      const value = httpPart === 'body' ? (data ?? defaultOf(schema)) : readText(schema, httpPart, data)
-      const violations = check(value)
-      if (violations.length === 0) return { value }
-      return { error: new ApiError(codeFor(schema, httpPart, violations), { details: limited(violations) }) }
+      const given = httpPart === 'body' ? (data ?? defaultOf(schema)) : readText(schema, httpPart, data)
+      const { checked, value, missing, explain } = prepared(schema, given)
+      const violations = explain(check(checked))
+      if (violations.length === 0 && missing.length === 0) return { value }
+      const code = violations.length === 0 ? 'RCS_MISSING_VARIABLE' : codeFor(schema, httpPart, violations)
+      return { error: new ApiError(code, { details: limited([...violations, ...missing]) }) }
     }
   }
+}
+
+function prepared(schema: TSchema & { prepare?: (body: unknown) => Prepared }, value: unknown): Prepared {
+  return schema.prepare?.(value) ?? { checked: value, value, missing: [], explain: (violations) => violations }
 }
 
 /** Checks the query before the body. Fastify stops at a wrong body, so the response would not name an unknown query parameter. */

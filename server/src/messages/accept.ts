@@ -15,6 +15,7 @@ import type { Fallback } from './sms-fallback.ts'
 import { PRIORITIES } from './states.ts'
 import { storeMessages } from './store.ts'
 import { CALLERS, LEASE_MS, REQUESTED, valuesOf } from './submitted-values.ts'
+import { createTemplateMemory, HAS_VARIABLES, readTemplateContent, type TemplateContent, withValues } from './template-variables.ts'
 import { createQuotaKeeper } from './within-quota.ts'
 
 /** A request that the schema has validated. The database checks whether its agent and templates exist, and whether it was accepted before. */
@@ -27,6 +28,8 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   /** As `+` and digits. Each recipient gets a message of its own. */
   recipients: string[]
   test: boolean
+  /** The content of the template that `message.inline` was made from, if that content has variables. */
+  renderedFrom?: number
   fallback?: Fallback | undefined
   /** False if a quota of the account is used up. */
   hasRoom?: boolean
@@ -49,8 +52,12 @@ type Submitted = Pick<Submission, 'agentId' | 'recipients' | 'message'>
 /** The key or the account of the caller has changed since the caller was looked up, or the key has expired. Nothing was accepted. */
 export class UnconfirmedCaller extends Error {}
 
-/** The result of a submission. `no-room`: a quota of the account is exceeded. */
-export type Outcome = { is: 'accepted' | 'replayed'; messageIds: string[] } | { is: 'refused'; error: unknown } | { is: 'no-room' }
+/** The result of a submission. `no-room`: a quota of the account is exceeded. `to-render`: the template has variables, which need values. */
+export type Outcome =
+  | { is: 'accepted' | 'replayed'; messageIds: string[] }
+  | { is: 'refused'; error: unknown }
+  | { is: 'no-room' }
+  | { is: 'to-render'; template: TemplateContent }
 
 const BATCH_SIZE = 200
 // Delivery processes fold the usage of accounts every second. If none runs, this process does, or each batch would read more than the last.
@@ -86,6 +93,7 @@ export function createAcceptor(
 ): (submission: Submission) => Promise<Accepted> {
   const acceptWithinQuotas = createQuotaKeeper(pool, (batch) => withPartitions(pool, () => accept(pool, batch)))
   const acceptAll = sendingAtOnce(acceptWithinQuotas, announce, reserve)
+  const templates = createTemplateMemory()
   let batches = 0
   const submit = createBatcher(
     async (batch: Submission[]) => {
@@ -95,9 +103,15 @@ export function createAcceptor(
     },
     { maxItems: BATCH_SIZE },
   )
-  return async (submission) => {
-    const outcome = await submit(submission)
+  return async function acceptSubmission(submission) {
+    const outcome = await submit(templates.withKnown(submission))
     if (outcome.is === 'refused') throw outcome.error
+    if (outcome.is === 'to-render') {
+      // The statement knows the content of the template. If the values do not fit it, this throws.
+      withValues(submission, outcome.template)
+      templates.remember(submission, outcome.template)
+      return await acceptSubmission(submission)
+    }
     if (outcome.is === 'no-room') throw new Error('the outcome no-room was not turned into a quota error')
     return { messageIds: outcome.messageIds, replayed: outcome.is === 'replayed' }
   }
@@ -153,8 +167,11 @@ type Row = {
     | 'missing-targets'
     | 'sms-text'
     | 'no-room'
+    | 'to-render'
     | keyof typeof REQUEST_ERRORS
   messageId: string
+  /** Only if it is to be rendered. */
+  template: TemplateContent | null
   /** Templates that buttons of the message send, but that the account does not have. */
   missingTargets: string[] | null
 }
@@ -202,11 +219,13 @@ async function runStatement(db: Executor, batch: Submission[]): Promise<Row[][]>
 }
 
 function outcomeOf(submission: Submission, rows: Row[]): Outcome {
-  const [{ outcome, missingTargets }] = rows as [Row & { outcome: Exclude<Row['outcome'], 'again'> }]
+  const [{ outcome, missingTargets, template }] = rows as [Row & { outcome: Exclude<Row['outcome'], 'again'> }]
   const refused = (error: Error) => ({ is: 'refused' as const, error })
   switch (outcome) {
     case 'no-room':
       return { is: 'no-room' }
+    case 'to-render':
+      return { is: outcome, template: template as TemplateContent }
     case 'accepted':
     case 'replayed':
       return { is: outcome, messageIds: rows.map(({ messageId }) => messageId) }
@@ -237,7 +256,8 @@ function outcomeOf(submission: Submission, rows: Row[]): Outcome {
 export const ACCEPT_MESSAGES = `
   with requested as materialized (
     select r.*, ((select lpad(to_hex(round(extract(epoch from now()) * 1000)::bigint), 12, '0')) || r.id_end)::uuid as id,
-      t.content_id, used.resource_id as used_id, missing.ids as missing_targets,
+      t.content_id as template_content, case when r.rendered_from is null then t.content_id end as content_id,
+      used.resource_id as used_id, missing.ids as missing_targets,
       case
         when r.caller is not null and r.caller not in (${confirmedCallers(CALLERS)}) then 'unconfirmed'
         when used.request_hash = r.hash then 'replayed'
@@ -247,6 +267,7 @@ export const ACCEPT_MESSAGES = `
         when t.status <> 'APPROVED' then 'not-approved'
         when c.basic and not r.basic then 'template-basic'
         when not c.basic and r.basic then 'request-basic'
+        when case when r.rendered_from is null then ${HAS_VARIABLES} else r.rendered_from <> c.id end then 'to-render'
         when a.agent_id is null then 'no-agent'
         when r.template_id is not null and t.id is null then 'no-template'
         when missing.ids is not null then 'missing-targets'
@@ -276,5 +297,6 @@ export const ACCEPT_MESSAGES = `
     select ${HELD_BY_STANDBY} from (select from requested where outcome = 'replayed' limit 1) as any_replayed
   )
   select coalesce(outcome, case when id in (select id from created) then 'accepted' else 'again' end) as outcome,
-    coalesce(used_id, id) as "messageId", missing_targets as "missingTargets", (select count(*) from held) as held
+    coalesce(used_id, id) as "messageId", missing_targets as "missingTargets",
+    case when outcome = 'to-render' then (${readTemplateContent('template_content')}) end as template, (select count(*) from held) as held
   from requested order by n`

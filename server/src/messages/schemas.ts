@@ -3,12 +3,14 @@ import { MessageContent } from '../content/content.ts'
 import { invalid, PhoneNumber, PhoneNumbers, phoneRules } from '../content/fields.ts'
 import { basicRules } from '../content/rules.ts'
 import { fieldsOf } from '../content/untrusted.ts'
+import { renderContent, Variables, variablesOf } from '../content/variables.ts'
 import type { Violation } from '../errors.ts'
 import { listQuery } from '../http/list-schemas.ts'
 import { UUID } from '../ids.ts'
 import { phoneNumberInQuery } from '../phone-numbers.ts'
 import { OutgoingTime, refTo } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
+import type { Prepared } from '../validation.ts'
 import { MESSAGE_LIST } from './list.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from './sms-fallback.ts'
 import { FALLBACK_STATUSES, STATUSES } from './states.ts'
@@ -47,6 +49,15 @@ export const COMMON = {
   message: ContentSource,
 }
 
+/** Puts the values of a request into its content and its SMS. */
+export function prepareMessage(body: unknown): Prepared {
+  const { message, smsFallback, variables } = fieldsOf(body)
+  const parts = { message, ...(smsFallback !== undefined && { smsFallback }) }
+  const { content, missing, explain } = renderContent(parts, variablesOf(variables))
+  const value = content === parts ? body : { ...fieldsOf(body), ...fieldsOf(content) }
+  return { checked: value, value, missing, explain }
+}
+
 function messageRules(request: Record<string, unknown>): Violation[] {
   return [...basicMode(request), ...afterExpiryRules(request)]
 }
@@ -66,11 +77,12 @@ export const EXAMPLE = {
 export const MessageRequest = Type.Object(
   {
     ...COMMON,
+    variables: Variables,
     recipient: PhoneNumber,
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
   },
-  { additionalProperties: false, rules: messageRules, examples: [EXAMPLE] },
+  { additionalProperties: false, rules: messageRules, prepare: prepareMessage, examples: [EXAMPLE] },
 )
 export type MessageRequest = Static<typeof MessageRequest>
 
@@ -79,9 +91,15 @@ const { recipient, ...unaddressed } = EXAMPLE
 export const TestMessageRequest = Type.Object(
   {
     ...COMMON,
+    variables: Variables,
     recipients: PhoneNumbers(MAX_TEST_RECIPIENTS),
   },
-  { additionalProperties: false, rules: basicMode, examples: [{ ...unaddressed, recipients: [recipient, '+48500100201'] }] },
+  {
+    additionalProperties: false,
+    rules: basicMode,
+    prepare: prepareMessage,
+    examples: [{ ...unaddressed, recipients: [recipient, '+48500100201'] }],
+  },
 )
 
 const MessageId = Type.String({ format: 'uuid', examples: ['0198c0de-0000-7000-8000-000000000001'] })

@@ -1,7 +1,10 @@
 import { countUsage, ROW_BYTES } from '../accounts/usage.ts'
+import { makeContent } from '../content/check.ts'
+import type { MessageContent } from '../content/content.ts'
 import type { Executor } from '../db/pool.ts'
 import { PRIORITIES } from './states.ts'
 import { storeMessages } from './store.ts'
+import { HAS_VARIABLES, readTemplateContent, type TemplateContent } from './template-variables.ts'
 
 /** A template that a recipient asked for, by tapping or writing. */
 type RequestedTemplate = {
@@ -20,20 +23,33 @@ const MAX_PER_MINUTE = 10
 // The first key of a two-key advisory lock, unique in this database: "hrlt" in ASCII.
 const TEMPLATES_LOCK = 0x68726c74
 
-type NotSent = 'suspended' | 'no-agent' | 'no-template' | 'not-approved' | 'too-many'
+type NotSent = 'suspended' | 'no-agent' | 'no-template' | 'not-approved' | 'too-many' | 'no-value'
+type Sent = { messageId: string } | { why: NotSent }
+type Row = { messageId: string | null; why: NotSent | 'to-render' | null; template: TemplateContent | null }
 
-/** Accepts the template as a message of its own, in the transaction of the reply. Returns the message's id, or why there is none. */
-export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Promise<{ messageId: string } | { why: NotSent }> {
-  const { accountId, agentId, recipient, templateId, triggeredBy, test } = wanted
+/**
+ * Accepts the template as a message of its own, in the transaction of the reply. Its variables have their defaults, since nobody gives values.
+ * Returns the message's id, or why there is none.
+ */
+export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Promise<Sent> {
   // One transaction at a time for each number: concurrent transactions would not count each other's messages.
-  await db.query('select pg_advisory_xact_lock($1, hashtext($2))', [TEMPLATES_LOCK, `${accountId} ${recipient}`])
-  const { rows } = await db.query<{ messageId: string; why: null } | { messageId: null; why: NotSent }>({
-    name: 'send-template',
-    text: SEND_TEMPLATE,
-    values: [accountId, agentId, recipient, templateId, triggeredBy ?? null, test],
-  })
-  const [{ messageId, why }] = rows as [(typeof rows)[0]]
-  return messageId === null ? { why } : { messageId }
+  await db.query('select pg_advisory_xact_lock($1, hashtext($2))', [TEMPLATES_LOCK, `${wanted.accountId} ${wanted.recipient}`])
+  return await sendRendered(db, wanted)
+}
+
+/** `rendered`: what a content of the template became, if that has variables. */
+async function sendRendered(db: Executor, wanted: RequestedTemplate, rendered?: { from: number; content: MessageContent }): Promise<Sent> {
+  const { accountId, agentId, recipient, templateId, triggeredBy, test } = wanted
+  const content = rendered === undefined ? null : JSON.stringify(rendered.content)
+  const values = [accountId, agentId, recipient, templateId, triggeredBy ?? null, test, rendered?.from ?? null, content]
+  const { rows } = await db.query<Row>({ name: 'send-template', text: SEND_TEMPLATE, values })
+  const [{ messageId, why, template }] = rows as [Row]
+  if (template !== null) {
+    const made = makeContent(template.message, template.basic, {})
+    if (made.missing.length > 0 || made.violations.length > 0) return { why: 'no-value' }
+    return await sendRendered(db, wanted, { from: template.id, content: made.content })
+  }
+  return messageId === null ? { why: why as NotSent } : { messageId }
 }
 
 /** If the template was deleted, this sends the version that was current when the message with the button was accepted. */
@@ -46,6 +62,7 @@ export const SEND_TEMPLATE = `
         when t.status is null then 'no-template'
         when t.status <> 'APPROVED' then 'not-approved'
         when lately.count >= ${MAX_PER_MINUTE} then 'too-many'
+        when case when $7::bigint is null then ${HAS_VARIABLES} else $7 <> c.id end then 'to-render'
       end as why
     from accounts o
     left join agent_assignments a on a.account_id = $1 and a.agent_id = $2 and a.active
@@ -64,10 +81,11 @@ export const SEND_TEMPLATE = `
     where o.id = $1
   ), created as materialized (
     select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
-      content_id, null::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
+      case when $7 is null then content_id end as content_id, $8::text::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
       $5::uuid as triggered_by, null::uuid as campaign_id, null::json as fallback
     from checked where why is null
   ), ${storeMessages('created', PRIORITIES.transactional)}, used as (
-    ${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * ${ROW_BYTES}` })}
+    ${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * (${ROW_BYTES} + coalesce(octet_length($8::text), 0))` })}
   )
-  select created.id as "messageId", checked.why from checked left join created on true`
+  select created.id as "messageId", checked.why, case checked.why when 'to-render' then (${readTemplateContent('checked.content_id')}) end as template
+  from checked left join created on true`

@@ -21,6 +21,7 @@ const COLUMNS: [name: string, type: string, value: (requested: Requested) => unk
   ['client_reference_id', 'text', ({ submission }) => submission.clientReferenceId ?? null],
   ['template_id', 'bigint', ({ submission }) => submission.message.templateId ?? null],
   ['content', 'json', ({ submission }) => contentOf(submission)],
+  ['rendered_from', 'bigint', ({ submission }) => submission.renderedFrom ?? null],
   // Parsed here: PostgreSQL rejects offsets of 16 hours and more, which ISO 8601 allows.
   ['own_expiry', 'timestamptz(3)', ({ submission: { expiresAt } }) => (expiresAt === undefined ? null : parseTimestamp(expiresAt))],
   ['fallback', 'json', ({ submission: { fallback } }) => (fallback === undefined ? null : JSON.stringify(fallback))],

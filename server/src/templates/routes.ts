@@ -3,6 +3,9 @@ import { Type } from 'typebox'
 import { CONTENT_TYPES, MessageContent } from '../content/content.ts'
 import { ContentFacts, contentFacts } from '../content/facts.ts'
 import { basicRules } from '../content/rules.ts'
+import { fieldsOf } from '../content/untrusted.ts'
+import { FieldVariables, variableSpace } from '../content/variable-space.ts'
+import { type Rendered, renderContent, Variables, variablesOf } from '../content/variables.ts'
 import type { Pool } from '../db/pool.ts'
 import type { ApiError, Violation } from '../errors.ts'
 import { errorResponses, ViolationList } from '../http/error-responses.ts'
@@ -10,6 +13,7 @@ import { callerOf } from '../http/guard.ts'
 import { listQuery, listResponses } from '../http/list-schemas.ts'
 import { locationOf } from '../http/location.ts'
 import { daysInOrder, incomingDay, NoQuery, OutgoingTime, refTo } from '../schemas.ts'
+import type { Prepared } from '../validation.ts'
 import {
   createTemplate,
   deleteTemplate,
@@ -40,7 +44,21 @@ const EXAMPLE = {
     buttons: [{ id: 'track', type: 'url', text: 'Track it', url: 'https://example.com/track' }],
   },
 }
-const OPTIONS = { additionalProperties: false, rules: basicMode }
+const OPTIONS = { additionalProperties: false, rules: basicMode, prepare: (body: unknown) => prepareTemplate(body) }
+
+/** A template is checked with its defaults, and stored as it was written: the values come with its messages. */
+function prepareTemplate(body: unknown, values?: Variables): Prepared & Rendered {
+  const { message } = fieldsOf(body)
+  const rendered = renderContent(message, values, '/message')
+  const checked = rendered.content === message ? body : { ...fieldsOf(body), message: rendered.content }
+  return { checked, value: body, ...rendered }
+}
+
+/** With `variables`, the template is checked as the content of a message would be. */
+function prepareCheck(body: unknown): Prepared & Rendered {
+  const { variables } = fieldsOf(body)
+  return prepareTemplate(body, variables === undefined ? undefined : variablesOf(variables))
+}
 
 function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
   return basic === true ? basicRules(message, '/message') : []
@@ -76,15 +94,20 @@ const TemplateReplacement = Type.Object(
 )
 
 export const TemplateToCheck = Type.Object(
-  { name: Type.Optional(name), description, basic: Type.Optional(basic), status: Type.Optional(status), message },
-  { ...OPTIONS, examples: [{ message: EXAMPLE.message }] },
+  { name: Type.Optional(name), description, basic: Type.Optional(basic), status: Type.Optional(status), message, variables: Variables },
+  { ...OPTIONS, prepare: prepareCheck, examples: [{ message: EXAMPLE.message }] },
 )
 
 const TemplateCheck = Type.Object(
   {
     valid: Type.Boolean(),
     violations: ViolationList,
-    facts: Type.Union([refTo(ContentFacts), Type.Null()], { description: 'Null if the content type is unknown.' }),
+    facts: Type.Union([refTo(ContentFacts), Type.Null()], {
+      description: 'Null if the content type is unknown. A variable without a value or a default counts as one character.',
+    }),
+    variables: Type.Optional(
+      Type.Array(refTo(FieldVariables), { description: 'The fields with variables, and the space for their values.' }),
+    ),
   },
   { additionalProperties: false, description: 'The violations, and what the content means for phones and for billing.' },
 )
@@ -111,6 +134,7 @@ type Routes = FastifyPluginAsyncTypebox<{ pool: Pool }>
 export const templateRoutes: Routes = async (app, options) => {
   app.addSchema(Template)
   app.addSchema(ContentFacts)
+  app.addSchema(FieldVariables)
   // The content was validated when it was stored. Serializing it with all its schemas would be the most expensive step of the request.
   app.setSerializerCompiler(() => (response) => JSON.stringify(response))
   await app.register(listRoutes, options)
@@ -176,11 +200,14 @@ const checkRoutes: Routes = async (app, { pool }) => {
       config: { scope: 'read' },
     },
     async (request) => {
-      const { basic, message } = (request.body ?? {}) as { basic?: unknown; message?: unknown }
+      const { content: message, fields } = prepareCheck(request.body)
+      const basic = fieldsOf(request.body).basic === true
       const missing = await missingTemplates(pool, callerOf(request).accountId, message, '/message')
       const ofSchema = (request.validationError as ApiError | undefined)?.details ?? []
       const violations = [...ofSchema, ...missing]
-      return { valid: violations.length === 0, violations, facts: contentFacts(message, basic === true, '/message') ?? null }
+      const facts = contentFacts(message, basic, '/message') ?? null
+      const variables = variableSpace(message, fields, { basic, path: '/message' })
+      return { valid: violations.length === 0, violations, facts, ...(variables.length > 0 && { variables }) }
     },
   )
 }

@@ -206,6 +206,22 @@ describe('a button that sends a template', () => {
     })
   }
 
+  test('sends a template with variables with their defaults, and nothing if one has none', async () => {
+    const sender = await createSender(pool)
+    const message = (content: string) => ({ type: 'MESSAGE', content })
+    const [complete, incomplete] = [await template(sender, message('Hello {{name|there}}')), await template(sender, message('Hello {{name}}'))]
+    const messageId = await sentMessage(sender, { content: triggering(complete) })
+    await receiveReplies([tapped(sender, messageId, 'more')])
+    assert.deepEqual(
+      (await messagesOf(sender)).map(({ content }) => content),
+      [message('Hello there')],
+    )
+    const other = await sentMessage(sender, { content: triggering(incomplete) })
+    const [line] = await logged(() => receiveReplies([tapped(sender, other, 'more')]))
+    assert.equal(line.reason, 'the template was not sent: no-value')
+    assert.deepEqual(await countsOf(sender), [2, 1])
+  })
+
   test('sends the template as it was at the acceptance of the message, if both templates were deleted since', async () => {
     const sender = await createSender(pool)
     const { accountId } = sender

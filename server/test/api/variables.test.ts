@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { replaceTemplate } from '../../src/templates/templates.ts'
+import { newKey } from '../support/messages.ts'
+import { assertError } from '../support/service.ts'
+import { TEXT } from '../support/templates.ts'
+import { newCaller, pool } from './messages-service.ts'
+
+const SMS = { planParams: { sender: 'MyShop', smsShipmentType: 1 }, smsMessagesPlan: [{ content: '{{name|You}}: {{code}}' }] }
+const text = (content: string) => ({ type: 'MESSAGE', content })
+const inline = (content: string) => ({ message: { inline: text(content) } })
+
+async function contentOf(messageId: string) {
+  const { rows } = await pool.query(
+    `select coalesce(m.content, c.message) as content, m.content_id as "contentId", f.plan ->> 'content' as sms from messages m
+     left join contents c on c.id = m.content_id left join sms_fallbacks f on f.message_id = m.id where m.id = $1`,
+    [messageId],
+  )
+  return rows[0]
+}
+
+describe('variables of a message', () => {
+  test('have their values in what is stored and sent, by RCS and by SMS', async () => {
+    const { accepted } = await newCaller()
+    const message = {
+      inline: {
+        ...text('Hello {{name}}, \\{{name}}'),
+        buttons: [{ id: 'a', type: 'url', text: 'Order {{code}}', url: 'https://example.com/{{code}}?n={{name}}' }],
+      },
+    }
+    const sent = await contentOf(await accepted({ message, variables: { name: 'Ań/a', code: '7' }, smsFallback: SMS }))
+    assert.deepEqual(sent.content, {
+      ...text('Hello Ań/a, {{name}}'),
+      buttons: [{ id: 'a', type: 'url', text: 'Order 7', url: 'https://example.com/7?n=A%C5%84%2Fa' }],
+    })
+    assert.equal(sent.sms, 'Ań/a: 7')
+  })
+
+  test('have their values in test messages, too', async () => {
+    const { agentId, sendTest } = await newCaller()
+    const { status, body } = await sendTest({ agentId, recipients: ['+48500100200'], ...inline('Hi {{a}}'), variables: { a: 'Jo' } })
+    assert.equal(status, 202)
+    assert.deepEqual((await contentOf(body.items[0].messageId)).content, text('Hi Jo'))
+  })
+
+  test('must have a value or a default', async () => {
+    const { send, request } = await newCaller()
+    const body = request({ ...inline('{{a}} {{b|c}} {{d}}'), variables: { d: '' }, smsFallback: SMS })
+    assertError(await send(newKey(), body), 400, 'RCS_MISSING_VARIABLE', [
+      ['/message/inline/content', 'has the variable a, which has no value and no default'],
+      ['/smsFallback/smsMessagesPlan/0/content', 'has the variable code, which has no value and no default'],
+    ])
+  })
+
+  test('are checked with their values, and the error names the field and the variables', async () => {
+    const { send, request } = await newCaller()
+    const refused = async (fields: object, code: string, path: string, reason: string) =>
+      assertError(await send(newKey(), request({ ...fields })), 400, code, [[path, reason]])
+    const long = { a: 'x'.repeat(1000) }
+    const content = '/message/inline/content'
+    await refused(
+      { ...inline('{{a}}{{a}}{{a}}{{a}}'), variables: long },
+      'RCS_INVALID_MESSAGE',
+      content,
+      'must have at most 3072 characters; it has the variable a',
+    )
+    await refused(
+      { ...inline('{{a}} {{b}}'), basic: true, variables: { a: 'ą'.repeat(79), b: 'bc' } },
+      'RCS_INVALID_MESSAGE',
+      content,
+      'has 161 bytes in UTF-8; Basic mode allows 160; it has the variables a, b',
+    )
+    await refused({ ...inline('{{a}}'), variables: { a: '' } }, 'RCS_INVALID_MESSAGE', content, 'must not be empty; it has the variable a')
+    const sms = (variables: object) => ({
+      smsFallback: { ...SMS, smsMessagesPlan: [{ content: '{{a}}{{b}}' }] },
+      variables,
+    })
+    await refused(
+      sms({ a: 'x'.repeat(160), b: 'y' }),
+      'RCS_INVALID_SMS_FALLBACK',
+      '/smsFallback/smsMessagesPlan/0/content',
+      'takes 2 SMS in GSM-7; set multipart to allow up to 10',
+    )
+  })
+
+  test('never change the scheme or the host of an address', async () => {
+    const { send, request } = await newCaller()
+    const message = { inline: { type: 'FILE', data: { fileUrl: 'https://{{host}}/a.pdf' } } }
+    assertError(await send(newKey(), request({ message, variables: { host: 'example.com' } })), 400, 'RCS_INVALID_MESSAGE', [
+      ['/message/inline/data/fileUrl', 'must have its scheme and host before the first variable, with a / after the host'],
+      ['/message/inline/data/fileUrl', 'must be at a public host: no private or reserved address, no local name; it has the variable host'],
+    ])
+  })
+
+  test('are at most 50, with valid names and at most 1,000 characters each', async () => {
+    const { send, request } = await newCaller()
+    const refused = async (variables: unknown, path: string, reason: string) =>
+      assertError(await send(newKey(), request({ ...inline('{{a}}'), variables })), 400, 'RCS_INVALID_REQUEST', [[path, reason]])
+    const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [index === 0 ? 'a' : `n${index}`, 'x']))
+    const name = 'must begin with a letter (A to Z, a to z), and have up to 63 more letters, digits or `_`'
+    await refused(many(51), '/variables', 'must have at most 50 fields')
+    await refused({ a: '😀'.repeat(1001) }, '/variables/a', 'must have at most 1000 characters')
+    await refused({ a: 5 }, '/variables/a', 'must be a string')
+    await refused([], '/variables', 'must be an object')
+    await refused({ a: 'x', '1/a': 'x' }, '/variables/1~1a', name)
+    await refused({ a: 'x', [`a${'b'.repeat(64)}`]: 'x' }, `/variables/a${'b'.repeat(64)}`, name)
+    await refused({ a: 'x\0' }, '/variables/a', 'must not contain the character NUL')
+    const { status } = await send(newKey(), request({ ...inline('{{a}}'), variables: { ...many(50), a: '😀'.repeat(1000) } }))
+    assert.equal(status, 202)
+  })
+
+  test('belong to the request: the same key with other values is a conflict', async () => {
+    const { send, request } = await newCaller()
+    const key = newKey()
+    const body = request({ ...inline('{{a}}'), variables: { a: '1', unused: 'x' } })
+    const first = await send(key, body)
+    const again = await send(key, body)
+    assert.deepEqual([again.status, again.body, again.headers.get('idempotent-replayed')], [202, first.body, 'true'])
+    assertError(await send(key, { ...body, variables: { a: '1' } }), 409, 'RCS_IDEMPOTENCY_CONFLICT', [
+      ['', 'The Idempotency-Key was used before, with another body.'],
+    ])
+  })
+
+  test('do not make a small request large', async () => {
+    const { send, request } = await newCaller()
+    const buttons = Array.from({ length: 2_000 }, () => ({ text: '{{a}}'.repeat(20) }))
+    const from = performance.now()
+    const { status } = await send(
+      newKey(),
+      request({ message: { inline: { ...TEXT, buttons } }, variables: { a: '\u{1f600}'.repeat(1_000) } }),
+    )
+    assert.equal(status, 400)
+    assert.ok(performance.now() - from < 1_000)
+  })
+})
+
+describe('variables of a template', () => {
+  test('have the values of the request, and the template stays as it is', async () => {
+    const { template, accepted, ask } = await newCaller()
+    const message = text('Hello {{name|there}}, {{code}}')
+    const templateId = await template(message)
+    const [one, two] = [
+      await accepted({ message: { templateId }, variables: { name: 'Anna', code: '1' } }),
+      await accepted({ message: { templateId }, variables: { code: '2' } }),
+    ]
+    assert.deepEqual(await contentOf(one), { content: text('Hello Anna, 1'), contentId: null, sms: null })
+    assert.deepEqual((await contentOf(two)).content, text('Hello there, 2'))
+    assert.deepEqual((await ask('GET', `/templates/${templateId}`)).body.message, message)
+  })
+
+  test('cost nothing in a template without them', async () => {
+    const { template, accepted } = await newCaller()
+    const messageId = await accepted({ message: { templateId: await template() }, variables: { name: 'Anna' } })
+    assert.notEqual((await contentOf(messageId)).contentId, null)
+  })
+
+  test('are replayed without their values being asked for again', async () => {
+    const { template, send, request } = await newCaller()
+    const key = newKey()
+    const body = request({ message: { templateId: await template(text('{{a}}')) }, variables: { a: '1' } })
+    const first = await send(key, body)
+    const again = await send(key, body)
+    assert.deepEqual([again.body, again.headers.get('idempotent-replayed')], [first.body, 'true'])
+  })
+
+  test('must have values with which the content follows the rules', async () => {
+    const { template, send, request } = await newCaller()
+    const refused = async (stored: object, variables: object, code: string, reason: string, basic = false) => {
+      const body = request({ message: { templateId: await template(stored, { basic }) }, variables, basic })
+      assertError(await send(newKey(), body), 400, code, [['/message/templateId', reason]])
+    }
+    const missing = 'names a template whose /content has the variable a, which has no value and no default'
+    await refused(text('{{a}}'), {}, 'RCS_MISSING_VARIABLE', missing)
+    const tooLong = 'names a template whose /content must have at most 3072 characters; it has the variable a'
+    await refused(text('{{a}}'.repeat(4)), { a: 'x'.repeat(1_000) }, 'RCS_INVALID_MESSAGE', tooLong)
+    const bytes = 'names a template whose /content has 161 bytes in UTF-8; Basic mode allows 160; it has the variable a'
+    await refused(text('{{a}}'), { a: 'x'.repeat(161) }, 'RCS_INVALID_MESSAGE', bytes, true)
+  })
+
+  test('are taken from the content that the template has when the message is accepted', async () => {
+    const { accountId, template, accepted } = await newCaller()
+    const templateId = await template(text('{{a}} 0'))
+    const contents = ['{{a}} 1', 'none 2', '{{a}} {{b|c}} 3', '{{ a }} 4']
+    const input = (content: string) => ({ name: 'X', basic: false, status: 'APPROVED' as const, message: text(content) as never })
+    const replacing = (async () => {
+      for (const content of [...contents, ...contents, ...contents]) await replaceTemplate(pool, accountId, templateId, input(content))
+    })()
+    const ids = await Promise.all(Array.from({ length: 50 }, () => accepted({ message: { templateId }, variables: { a: 'A' } })))
+    await replacing
+    const valid = ['A 0', 'A 1', 'none 2', 'A c 3', '{{ a }} 4']
+    for (const id of ids) assert.ok(valid.includes((await contentOf(id)).content.content))
+  })
+
+  test('may stand wherever their values can be valid', async () => {
+    const { template } = await newCaller()
+    const contact = {
+      name: '{{n}}',
+      phoneNumbers: ['{{p}}'],
+      email: '{{user}}@{{host}}',
+      organization: '{{o}}',
+      url: 'https://example.com/{{u}}',
+    }
+    assert.ok(await template({ type: 'CONTACT', data: contact }))
+    assert.ok(await template({ type: 'CARD', data: { title: `{{${'t'.repeat(64)}}}`, imageUrl: 'https://example.com/{{i}}.jpg' } }))
+    const title = `{{a|${'x'.repeat(190)}}}{{${'b'.repeat(64)}}}`
+    assert.ok(await template({ type: 'CARD', data: { title } }))
+  })
+
+  test('are checked with their defaults when the template is stored', async () => {
+    const { ask } = await newCaller()
+    const body = { name: 'X', message: { type: 'CARD', data: { title: `{{a|${'x'.repeat(201)}}}` } } }
+    assertError(await ask('POST', '/templates', body), 400, 'RCS_INVALID_MESSAGE', [
+      ['/message/data/title', 'must have at most 200 characters; it has the variable a'],
+    ])
+  })
+})
+
+describe('POST /templates/check with variables', () => {
+  test('lists the fields with variables, and the space for their values', async () => {
+    const { ask } = await newCaller()
+    const check = async (body: object) => (await ask('POST', '/templates/check', body)).body
+    const card = {
+      type: 'CARD',
+      content: 'Hello {{name}} and {{other|you}}',
+      data: { title: 'x'.repeat(190).concat('{{name}}') },
+      buttons: [{ id: 'a', type: 'url', text: '{{a}}{{b}}', url: 'https://example.com/{{a}}' }],
+    }
+    assert.deepEqual((await check({ message: card })).variables, [
+      { path: '/message/content', names: ['name', 'other'], charactersLeft: 2000 - 'Hello  and '.length },
+      { path: '/message/data/title', names: ['name'], charactersLeft: 10 },
+      { path: '/message/buttons/0/text', names: ['a', 'b'], charactersLeft: 25 },
+      { path: '/message/buttons/0/url', names: ['a'], charactersLeft: 2048 - 'https://example.com/'.length },
+    ])
+    assert.deepEqual((await check({ basic: true, message: text('ą{{a}}') })).variables, [
+      { path: '/message/content', names: ['a'], charactersLeft: 3071, bytesLeft: 158 },
+    ])
+    const contact = { type: 'CONTACT', content: 'x'.repeat(3000), data: { name: '{{n}}', phoneNumbers: ['+48500100200'] } }
+    assert.deepEqual((await check({ message: contact })).variables, [{ path: '/message/data/name', names: ['n'], charactersLeft: 58 }])
+  })
+
+  test('checks and measures the content with the values', async () => {
+    const { ask } = await newCaller()
+    const message = text('{{a}} {{b}}')
+    const { body } = await ask('POST', '/templates/check', { message, variables: { a: 'x'.repeat(100) } })
+    assert.equal(body.valid, false)
+    assert.deepEqual(body.violations, [{ path: '/message/content', reason: 'has the variable b, which has no value and no default' }])
+    const filled = (await ask('POST', '/templates/check', { message, variables: { a: 'x'.repeat(100), b: 'y' } })).body
+    assert.deepEqual([filled.valid, filled.facts.texts[0].characters], [true, 102])
+  })
+
+  test('says what a message would say, whatever the text and the values', async () => {
+    const { ask, send, request } = await newCaller()
+    const parts = fc.constantFrom('{{a}}', '{{b|c}}', '{{c}}', '\\{{', '{{', '}}', 'ą', ' ', 'x'.repeat(80))
+    const values = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.string({ unit: 'grapheme', maxLength: 100 }))
+    await fc.assert(
+      fc.asyncProperty(fc.array(parts, { maxLength: 6 }), values, fc.boolean(), async (content, variables, basic) => {
+        const message = text(content.join(''))
+        const checked = (await ask('POST', '/templates/check', { message, variables, basic })).body
+        const sent = await send(newKey(), request({ message: { inline: message }, variables, basic }))
+        assert.equal(sent.status, checked.valid ? 202 : 400, JSON.stringify(sent.body))
+        if (!checked.valid) {
+          const named = checked.violations.map(({ path, reason }: any) => [path.replace('/message', '/message/inline'), reason])
+          assert.deepEqual(
+            sent.body.details.map(({ path, reason }: any) => [path, reason]),
+            named,
+          )
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
