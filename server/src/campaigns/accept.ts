@@ -7,12 +7,15 @@ import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { conflict, missingTemplates, REFERENCE_ERRORS } from '../messages/accept.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
+import { HAS_VARIABLES, readTemplateContent, type TemplateContent, withValues } from '../messages/template-variables.ts'
 import { parseTimestamp } from '../time.ts'
 import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
 
 /** A request that passed validation. */
 export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallbackAfterExpiry'> & {
   accountId: number
+  /** The content of the template that `message.inline` was made from, if that content has variables. */
+  renderedFrom?: number
   fallback: Fallback | undefined
   idempotency: { key: string; hash: Buffer }
 }
@@ -26,8 +29,11 @@ type Row = {
     | 'missing-groups'
     | 'sms-text'
     | 'bytes-quota'
+    | 'to-render'
     | keyof typeof REQUEST_ERRORS
   campaignId: string
+  /** Only if it is to be rendered. */
+  template: TemplateContent | null
   missingTargets: string[] | null
   missingGroups: number[] | null
   /** Stored bytes: the quota, the usage, and what the campaign needs. */
@@ -58,7 +64,8 @@ export async function acceptCampaign(db: Executor, submission: CampaignSubmissio
     if (!isTargetDeleted(error)) throw error
   })
   if (accepted === undefined) return await acceptCampaign(db, submission)
-  const { outcome, campaignId, missingTargets, missingGroups, exceeded } = accepted.rows[0] as Row
+  const { outcome, campaignId, missingTargets, missingGroups, exceeded, template } = accepted.rows[0] as Row
+  if (outcome === 'to-render') return await acceptCampaign(db, withValues(submission, template as TemplateContent))
   if (outcome === 'accepted' || outcome === 'replayed') return { campaignId, replayed: outcome === 'replayed' }
   if (outcome === 'conflict') throw conflict()
   if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
@@ -97,6 +104,7 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
     scheduledAt,
     expiresAt,
     fallback,
+    renderedFrom,
   } = submission
   return [
     accountId,
@@ -113,6 +121,7 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
     expiresAt === undefined ? null : parseTimestamp(expiresAt),
     fallback === undefined ? null : JSON.stringify(fallback),
     templateReferences(message.inline, '').map(({ templateId }) => templateId),
+    renderedFrom ?? null,
   ]
 }
 
@@ -134,6 +143,7 @@ const OUTCOME = `case
         when t.status <> 'APPROVED' then 'not-approved'
         when c.basic and not $7::bool then 'template-basic'
         when not c.basic and $7::bool then 'request-basic'
+        when case when $15::bigint is null then ${HAS_VARIABLES} else $15 <> c.id end then 'to-render'
         when a.agent_id is null then 'no-agent'
         when $8::bigint is not null and t.id is null then 'no-template'
         when missing.targets is not null then 'missing-targets'
@@ -153,7 +163,7 @@ const ACCEPT = `
       uuid_v7() as new_id, reserved_bytes, ${BYTES} + reserved_bytes as bytes
     from (${RESERVED_BYTES}) as reserved
   ), checked as materialized (
-    select r.*, t.content_id, used.resource_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
+    select r.*, t.content_id as template_content, case when $15::bigint is null then t.content_id end as content_id, used.resource_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
     from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (
       select (
         select array_agg(id) from unnest($14::bigint[]) as target (id)
@@ -191,5 +201,6 @@ const ACCEPT = `
   )
   select coalesce(outcome, case when resource_id = new_id then 'accepted' when request_hash = $3 then 'replayed' else 'conflict' end) as outcome,
     coalesce(used_id, resource_id) as "campaignId", targets as "missingTargets", groups as "missingGroups", exceeded,
+    case outcome when 'to-render' then (${readTemplateContent('template_content')}) end as template,
     case outcome when 'replayed' then ${HELD_BY_STANDBY} end as held
   from checked left join keyed on true`

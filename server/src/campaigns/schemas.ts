@@ -1,8 +1,9 @@
 import { type Static, Type } from 'typebox'
 import { fieldsOf } from '../content/untrusted.ts'
+import { Variables } from '../content/variables.ts'
 import type { Violation } from '../errors.ts'
 import { MAX_GROUP_NUMBER } from '../groups/groups.ts'
-import { basicMode, COMMON, EXAMPLE } from '../messages/schemas.ts'
+import { basicMode, COMMON, EXAMPLE, prepareMessage } from '../messages/schemas.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from '../messages/sms-fallback.ts'
 import { OutgoingTime } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
@@ -22,6 +23,7 @@ const CAMPAIGN_EXAMPLE = {
 export const CampaignRequest = Type.Object(
   {
     ...COMMON,
+    variables: Variables,
     name: Type.String({ minLength: 1, maxLength: 200, description: 'A name that lists and commands show. Recipients do not see it.' }),
     segmentIds: Type.Array(Type.Integer({ minimum: 1, maximum: MAX_GROUP_NUMBER }), {
       minItems: 1,
@@ -42,7 +44,7 @@ export const CampaignRequest = Type.Object(
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
   },
-  { additionalProperties: false, rules: campaignRules, examples: [CAMPAIGN_EXAMPLE] },
+  { additionalProperties: false, rules: campaignRules, prepare: prepareMessage, examples: [CAMPAIGN_EXAMPLE] },
 )
 export type CampaignRequest = Static<typeof CampaignRequest>
 

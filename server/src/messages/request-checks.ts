@@ -5,6 +5,7 @@ import { ApiError } from '../errors.ts'
 import { callerOf } from '../http/guard.ts'
 import { type Endpoint, wasAccepted } from './accept.ts'
 import { requestHash } from './request-hash.ts'
+import { prepareMessage } from './schemas.ts'
 
 // Checks that no schema can express, for requests to send a message or a campaign.
 
@@ -15,7 +16,8 @@ export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: Fa
   const { accountId, modules } = callerOf(request)
   if (modules.includes('sms')) return
   const [key, second] = keysOf(request)
-  if (key !== undefined && second === undefined && (await wasAccepted(pool, accountId, endpoint, key, requestHash(request.body)))) return
+  const { value } = prepareMessage(request.body)
+  if (key !== undefined && second === undefined && (await wasAccepted(pool, accountId, endpoint, key, requestHash(value)))) return
   const details = [{ path: '/smsFallback', reason: 'requires the module sms, which the account does not have' }]
   throw new ApiError('RCS_MODULE_NOT_AVAILABLE', { details })
 }

@@ -45,13 +45,16 @@ export function createTemplateMemory() {
   return { remember, withKnown }
 }
 
-/** The submission with what its template says. Throws if a value is missing, or if the content breaks a rule with the values. */
-export function withValues(submission: Submission, template: TemplateContent): Submission {
-  const { message, variables = {} } = submission
+/** What a request has to say of its content. */
+type WithTemplate = Pick<Submission, 'message' | 'variables' | 'renderedFrom'>
+
+/** The request with what its template says. Throws if a value is missing, or if the content breaks a rule with the values. */
+export function withValues<Request extends WithTemplate>(request: Request, template: TemplateContent): Request {
+  const { message, variables = {} } = request
   const { content, violations, missing } = makeContent(template.message, template.basic, variables)
   if (violations.length > 0) throw new ApiError('RCS_INVALID_MESSAGE', { details: ofTemplate([...violations, ...missing]) })
   if (missing.length > 0) throw new ApiError('RCS_MISSING_VARIABLE', { details: ofTemplate(missing) })
-  return { ...submission, message: { ...message, inline: content }, renderedFrom: template.id }
+  return { ...request, message: { ...message, inline: content }, renderedFrom: template.id }
 }
 
 /** The body names the template alone. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { setModules } from '../../src/accounts/accounts.ts'
 import { replaceTemplate } from '../../src/templates/templates.ts'
 import { newKey } from '../support/messages.ts'
 import { assertError } from '../support/service.ts'
@@ -122,6 +123,15 @@ describe('variables of a message', () => {
     ])
   })
 
+  test('are part of a request that is repeated after its account lost the module for SMS', async () => {
+    const { accountId, send, request } = await newCaller()
+    const key = newKey()
+    const body = request({ ...inline('{{a}}'), variables: { a: '1', code: '2' }, smsFallback: SMS })
+    const first = await send(key, body)
+    await setModules(pool, accountId, ['rcs'])
+    assert.deepEqual((await send(key, body)).body, first.body)
+  })
+
   test('do not make a small request large', async () => {
     const { send, request } = await newCaller()
     const buttons = Array.from({ length: 2_000 }, () => ({ text: '{{a}}'.repeat(20) }))
@@ -213,6 +223,34 @@ describe('variables of a template', () => {
     assertError(await ask('POST', '/templates', body), 400, 'RCS_INVALID_MESSAGE', [
       ['/message/data/title', 'must have at most 200 characters; it has the variable a'],
     ])
+  })
+})
+
+describe('variables of a campaign', () => {
+  const contentOfCampaign = async (id: string) =>
+    (
+      await pool.query(
+        `select c.message as content, p.fallback #>> '{plan,content}' as sms from campaigns p join contents c on c.id = p.content_id where p.id = $1`,
+        [id],
+      )
+    ).rows[0]
+
+  test('have the values of the campaign, in inline content, in templates and in SMS', async () => {
+    const { agentId, ask, template } = await newCaller()
+    await ask('PUT', '/segments/1', { name: 'Customers' })
+    const create = async (fields: object) =>
+      await ask('POST', '/campaigns', { agentId, name: 'Sale', segmentIds: [1], ...fields }, { 'Idempotency-Key': newKey() })
+    const stored = text('Hello {{name|there}}, {{code}}')
+    const templateId = await template(stored)
+    for (const message of [{ inline: stored }, { templateId }]) {
+      const { status, body } = await create({ message, variables: { code: '7' }, smsFallback: SMS })
+      assert.equal(status, 202)
+      assert.deepEqual(await contentOfCampaign(body.campaignId), { content: text('Hello there, 7'), sms: 'You: 7' })
+    }
+    const reason = 'has the variable code, which has no value and no default'
+    assertError(await create({ message: { inline: stored } }), 400, 'RCS_MISSING_VARIABLE', [['/message/inline/content', reason]])
+    const named = `names a template whose /content ${reason}`
+    assertError(await create({ message: { templateId } }), 400, 'RCS_MISSING_VARIABLE', [['/message/templateId', named]])
   })
 })
 
