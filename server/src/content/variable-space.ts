@@ -13,6 +13,7 @@ export const FieldVariables = Type.Object(
   {
     path: Type.String({ description: 'The path of the field in the body.' }),
     names: Type.Array(Type.String(), { description: 'The names of its variables, each once.' }),
+    required: Type.Array(Type.String(), { description: 'Those without a default, which need values.' }),
     charactersLeft: Type.Optional(
       Type.Integer({
         description: 'How many characters its values may have together, defaults included; in an address, after percent-encoding.',
@@ -26,12 +27,12 @@ export const FieldVariables = Type.Object(
 /** The fields with variables, and the space for their values. `path` is the path of the content, with which the paths of the fields begin. */
 export function variableSpace(message: unknown, fields: VariableField[], { basic, path }: { basic: boolean; path: string }) {
   const inContact = contactSpace(fieldsOf(message), fields, path)
-  return fields.map(({ path: at, names, literal }) => {
+  return fields.map(({ path: at, literal, ...about }) => {
     const max = maxLengthAt(at.slice(path.length), message)
     const left = max === undefined ? inContact : Math.min(inContact, max - lengthOf(literal))
     return {
       path: at,
-      names,
+      ...about,
       ...(Number.isFinite(left) && { charactersLeft: Math.max(0, left) }),
       ...(basic && { bytesLeft: Math.max(0, BASIC_MAX_BYTES - Buffer.byteLength(literal)) }),
     }

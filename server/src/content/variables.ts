@@ -32,8 +32,8 @@ const ADDRESSES = new Set(['url', 'imageUrl', 'fileUrl', 'videoUrl', 'audioUrl',
 /** Scheme and host of an address, up to the first character after which a value can no longer change them. */
 const ORIGIN = /^[^/?#]*:\/\/[^/?#]*[/?#]/
 
-/** A field with variables. `names`: in order, each once. `literal`: the text without its placeholders. */
-export type VariableField = { path: string; names: string[]; literal: string }
+/** A field with variables. `names`: in order, each once. `required`: those without a default. `literal`: the text without its placeholders. */
+export type VariableField = { path: string; names: string[]; required: string[]; literal: string }
 
 /**
  * A content with its values. `fields`: those with variables. `missing`: the variables without a value or a default, which have a sample in
@@ -119,8 +119,8 @@ function walk({ value, field, path }: Part, values: Variables | undefined, found
 function textAt({ text, field, path }: { text: string; field: string; path: string }, values: Variables | undefined, found: Found): string {
   const isAddress = ADDRESSES.has(field)
   if ((!isAddress && !TEXTS.has(field)) || !isStorable(text)) return text
-  const names = namesIn(text)
-  if (names.length > 0) found.fields.push({ path, names, literal: put(text, () => '') })
+  const { names, ...about } = aboutVariables(text)
+  if (names.length > 0) found.fields.push({ path, names, ...about })
   if (isAddress && hasVariableOrigin(text)) {
     found.violations.push({ path, reason: 'must have its scheme and host before the first variable, with a / after the host' })
     return text
@@ -149,19 +149,21 @@ function put(text: string, replace: (name: string, byDefault: string | undefined
   )
 }
 
-function namesIn(text: string): string[] {
+function aboutVariables(text: string): Omit<VariableField, 'path'> {
   const names = new Set<string>()
-  put(text, (name) => {
+  const required = new Set<string>()
+  const literal = put(text, (name, byDefault) => {
     names.add(name)
+    if (byDefault === undefined) required.add(name)
     return ''
   })
-  return [...names]
+  return { names: [...names], required: [...required], literal }
 }
 
 /** Whether a value could change the scheme or the host of an address. */
 function hasVariableOrigin(address: string): boolean {
   const [origin] = ORIGIN.exec(address) ?? [address]
-  return namesIn(origin).length > 0
+  return aboutVariables(origin).names.length > 0
 }
 
 /** Says in violations of fields with variables which variables these are: their values may be too long, and not what the caller wrote. */

@@ -5,7 +5,7 @@ import { ContentFacts, contentFacts } from '../content/facts.ts'
 import { basicRules } from '../content/rules.ts'
 import { fieldsOf } from '../content/untrusted.ts'
 import { FieldVariables, variableSpace } from '../content/variable-space.ts'
-import { type Rendered, renderContent, Variables, variablesOf } from '../content/variables.ts'
+import { type Rendered, renderContent, type VariableField, Variables, variablesOf } from '../content/variables.ts'
 import type { Pool } from '../db/pool.ts'
 import type { ApiError, Violation } from '../errors.ts'
 import { errorResponses, ViolationList } from '../http/error-responses.ts'
@@ -58,6 +58,13 @@ function prepareTemplate(body: unknown, values?: Variables): Prepared & Rendered
 function prepareCheck(body: unknown): Prepared & Rendered {
   const { variables } = fieldsOf(body)
   return prepareTemplate(body, variables === undefined ? undefined : variablesOf(variables))
+}
+
+/** The content for people: a variable without a value and a default stands for itself. */
+function shown(body: unknown, fields: VariableField[]): unknown {
+  const { message, variables } = fieldsOf(body)
+  const placeholders = fields.flatMap(({ required }) => required.map((name) => [name, `{{${name}}}`]))
+  return renderContent(message, { ...Object.fromEntries(placeholders), ...variablesOf(variables) }).content
 }
 
 function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
@@ -206,8 +213,9 @@ const checkRoutes: Routes = async (app, { pool }) => {
       const ofSchema = (request.validationError as ApiError | undefined)?.details ?? []
       const violations = [...ofSchema, ...missing]
       const facts = contentFacts(message, basic, '/message') ?? null
-      const variables = variableSpace(message, fields, { basic, path: '/message' })
-      return { valid: violations.length === 0, violations, facts, ...(variables.length > 0 && { variables }) }
+      const result = { valid: violations.length === 0, violations, facts }
+      if (fields.length === 0) return result
+      return { ...result, rendered: shown(request.body, fields), variables: variableSpace(message, fields, { basic, path: '/message' }) }
     },
   )
 }

@@ -265,16 +265,18 @@ describe('POST /templates/check with variables', () => {
       buttons: [{ id: 'a', type: 'url', text: '{{a}}{{b}}', url: 'https://example.com/{{a}}' }],
     }
     assert.deepEqual((await check({ message: card })).variables, [
-      { path: '/message/content', names: ['name', 'other'], charactersLeft: 2000 - 'Hello  and '.length },
-      { path: '/message/data/title', names: ['name'], charactersLeft: 10 },
-      { path: '/message/buttons/0/text', names: ['a', 'b'], charactersLeft: 25 },
-      { path: '/message/buttons/0/url', names: ['a'], charactersLeft: 2048 - 'https://example.com/'.length },
+      { path: '/message/content', names: ['name', 'other'], required: ['name'], charactersLeft: 2000 - 'Hello  and '.length },
+      { path: '/message/data/title', names: ['name'], required: ['name'], charactersLeft: 10 },
+      { path: '/message/buttons/0/text', names: ['a', 'b'], required: ['a', 'b'], charactersLeft: 25 },
+      { path: '/message/buttons/0/url', names: ['a'], required: ['a'], charactersLeft: 2048 - 'https://example.com/'.length },
     ])
     assert.deepEqual((await check({ basic: true, message: text('ą{{a}}') })).variables, [
-      { path: '/message/content', names: ['a'], charactersLeft: 3071, bytesLeft: 158 },
+      { path: '/message/content', names: ['a'], required: ['a'], charactersLeft: 3071, bytesLeft: 158 },
     ])
     const contact = { type: 'CONTACT', content: 'x'.repeat(3000), data: { name: '{{n}}', phoneNumbers: ['+48500100200'] } }
-    assert.deepEqual((await check({ message: contact })).variables, [{ path: '/message/data/name', names: ['n'], charactersLeft: 58 }])
+    assert.deepEqual((await check({ message: contact })).variables, [
+      { path: '/message/data/name', names: ['n'], required: ['n'], charactersLeft: 58 },
+    ])
   })
 
   test('checks and measures the content with the values', async () => {
@@ -285,6 +287,17 @@ describe('POST /templates/check with variables', () => {
     assert.deepEqual(body.violations, [{ path: '/message/content', reason: 'has the variable b, which has no value and no default' }])
     const filled = (await ask('POST', '/templates/check', { message, variables: { a: 'x'.repeat(100), b: 'y' } })).body
     assert.deepEqual([filled.valid, filled.facts.texts[0].characters], [true, 102])
+    assert.deepEqual(filled.rendered, text(`${'x'.repeat(100)} y`))
+  })
+
+  test('shows the content with what is known so far', async () => {
+    const { ask } = await newCaller()
+    const message = { ...text('{{a}} {{b|c}} {{d}}'), buttons: [{ id: 'a', type: 'url', text: '{{a}}', url: 'https://example.com/{{a}}' }] }
+    const rendered = async (variables?: object) => (await ask('POST', '/templates/check', { message, variables })).body.rendered
+    const buttons = (label: string, path: string) => [{ id: 'a', type: 'url', text: label, url: `https://example.com/${path}` }]
+    assert.deepEqual(await rendered(), { ...text('{{a}} c {{d}}'), buttons: buttons('{{a}}', '%7B%7Ba%7D%7D') })
+    assert.deepEqual(await rendered({ a: '1', b: '{{a}}' }), { ...text('1 {{a}} {{d}}'), buttons: buttons('1', '1') })
+    assert.equal((await ask('POST', '/templates/check', { message: text('none') })).body.rendered, undefined)
   })
 
   test('says what a message would say, whatever the text and the values', async () => {

@@ -29,7 +29,7 @@ describe('a text with variables', () => {
 
   test('takes \\{{ for {{', () => {
     assert.equal(text('\\{{name}} is {{name}}', { name: 'Anna' }), '{{name}} is Anna')
-    assert.deepEqual(rendered('\\{{a}} {{b|c}}').fields, [{ path: '/text', names: ['b'], literal: '{{a}} ' }])
+    assert.deepEqual(rendered('\\{{a}} {{b|c}}').fields, [{ path: '/text', names: ['b'], required: [], literal: '{{a}} ' }])
   })
 
   test('never takes a value or a default for a placeholder', () => {
