@@ -189,10 +189,10 @@ describe('the webhook fault', () => {
   })
 
   test('late posts an event after the given time', async () => {
+    const beforeMs = performance.now()
     const messageId = await deliver({ late: { count: 1, ms: 150 } })
-    const sentAt = Date.now()
     await until('it comes', () => about(messageId).length === 1)
-    assert.ok(Date.now() - sentAt >= 100)
+    assert.ok(performance.now() - beforeMs >= 150)
   })
 
   test('wrongSignature signs the first post wrongly, and the next one correctly', async () => {

@@ -93,3 +93,14 @@ export async function compareSheet(sheet: Sheet, { png, cells }: Drawing): Promi
   const shares = await inBrowser<[string, number][] | null>(script, { drawn: png.toString('base64'), stored, cells })
   return shares === null ? undefined : new Map(shares)
 }
+
+/** The share of pixels that differ between two pictures; 1 if they have different sizes. */
+export async function differentShare(one: Buffer, other: Buffer): Promise<number> {
+  const script = `
+    const [one, other] = [await pixelsOf(argument.one), await pixelsOf(argument.other)]
+    if (one.width !== other.width || one.height !== other.height) return 1
+    let count = 0
+    for (let at = 0; at < one.data.length; at += 4) if (isDifferent(one.data, other.data, at)) count++
+    return count / (one.width * one.height)`
+  return await inBrowser<number>(script, { one: one.toString('base64'), other: other.toString('base64') })
+}

@@ -55,7 +55,7 @@ function mayHaveVariables(value: unknown): boolean {
 }
 
 /** A rule for the variables of a request. */
-export function variableRules(variables: Record<string, unknown>): Violation[] {
+function variableRules(variables: Record<string, unknown>): Violation[] {
   const wrong = Object.keys(variables).filter((name) => !WHOLE_NAME.test(name))
   const reason = 'must begin with a letter (A to Z, a to z), and have up to 63 more letters, digits or `_`'
   return wrong.map((name) => ({ path: `/${escapePointer(name)}`, reason }))

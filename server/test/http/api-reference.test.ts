@@ -155,8 +155,8 @@ describe('renderPage', () => {
     const withField = (field: object) => JSON.stringify({ ...document, webhooks: eventWith({ type: 'object', properties: { field } }) })
     assert.throws(() => renderPage(withField({ type: 'integer', multipleOf: 5 }), PLACE), /cannot show "multipleOf": 5/)
     assert.throws(
-      () => renderPage(withField({ type: 'object', additionalProperties: { type: 'string', maxLength: 5 } }), PLACE),
-      /cannot show "additionalProperties"/,
+      () => renderPage(withField({ type: 'object', additionalProperties: { type: 'integer', multipleOf: 5 } }), PLACE),
+      /cannot show "multipleOf": 5/,
     )
     assert.throws(() => renderPage(withField({ $ref: '#/components/schemas/Other' }), PLACE), /nothing at #\/components\/schemas\/Other/)
   })

@@ -16,13 +16,21 @@ import { diffOf } from './diff.ts'
 import { SendTest } from './send-test.tsx'
 import { bodyOf, isBroken, type Status, type Template, workOf } from './template.ts'
 import type { useWork } from './use-work.ts'
+import type { Values } from './variables.tsx'
 
-type Props = { place: Place; template: Resource<Template>; saved: Template | undefined; own: ReturnType<typeof useWork> }
+type Props = {
+  place: Place
+  template: Resource<Template>
+  saved: Template | undefined
+  own: ReturnType<typeof useWork>
+  /** For the variables in a test message. */
+  testValues: { variables?: Values }
+}
 type Asked = 'discard' | 'remove'
 type Open = Asked | 'changes' | 'saving' | 'test'
 
 /** The name of the template, how it stands, and what can be done with it. */
-export function Head({ place, template, saved, own }: Props) {
+export function Head({ place, template, saved, own, testValues }: Props) {
   const { account } = useFrame()
   const [open, setOpen] = useState<Open>()
   const { save, problem, said, setSaid, isBusy } = useSave({ template, saved, own })
@@ -61,7 +69,9 @@ export function Head({ place, template, saved, own }: Props) {
       </p>
       {problem && <Problem problem={problem} />}
       {saved && isOld && <Note text={say.elsewhere} />}
-      {open && <Opened open={open} place={place} saved={saved} own={own} save={save} onClose={() => setOpen(undefined)} />}
+      {open && (
+        <Opened open={open} place={place} saved={saved} own={own} testValues={testValues} save={save} onClose={() => setOpen(undefined)} />
+      )}
     </>
   )
 }
@@ -97,7 +107,7 @@ function MoreActions({ saved, isChanged, onOpen }: MoreProps) {
 }
 
 /** Saves what the person has written, unless somebody else has saved the template meanwhile. */
-function useSave({ template, saved, own }: Omit<Props, 'place'>) {
+function useSave({ template, saved, own }: Omit<Props, 'place' | 'testValues'>) {
   const { accountId } = useFrame().account
   const path = `/accounts/${accountId}/templates`
   const { run, ...running } = useRun(template.reload)
@@ -133,11 +143,11 @@ function useSave({ template, saved, own }: Omit<Props, 'place'>) {
 type OpenedProps = Omit<Props, 'template'> & { open: Open; save: (status: Status) => Promise<void>; onClose: () => void }
 
 /** The dialogs that send a test, show what changes, or ask before something is lost. */
-function Opened({ open, place, saved, own, save, onClose }: OpenedProps) {
+function Opened({ open, place, saved, own, testValues, save, onClose }: OpenedProps) {
   const { accountId } = useFrame().account
   const { work, forget } = own
   const isHere = useIsHere()
-  if (open === 'test') return <SendTest place={place} basic={work.basic} message={work.message} onClose={onClose} />
+  if (open === 'test') return <SendTest place={place} basic={work.basic} message={work.message} values={testValues} onClose={onClose} />
   const status = saved?.status ?? 'DRAFT'
   const lines = diffOf(saved ? textOf(bodyOf(workOf(saved), status)) : '', textOf(bodyOf(work, status)))
   if (open === 'changes' || open === 'saving') {

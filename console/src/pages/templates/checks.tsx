@@ -4,19 +4,13 @@ import { Meter } from '../../kit/meter.tsx'
 import { Problem } from '../../kit/problem.tsx'
 import * as say from '../../words/en-templates.ts'
 import type { Facts, useCheck } from './use-check.ts'
+import { type Values, VariableFields } from './variables.tsx'
+import { whereOf } from './where.ts'
 
-/** Where a part of the template is, for people: `/message/data/cards/0/title` is `Card 1: Title`. */
-function whereOf(path: string): string {
-  const numbered = path.replace(/(card|button)s\/(\d+)/g, (_, part: 'card' | 'button', index: string) => say.parts[part](Number(index) + 1))
-  const [, root = '', ...keys] = numbered.split('/')
-  const names = keys.filter((key) => key !== 'data').map((key) => say.fields[key] ?? key)
-  return names.join(': ') || (root === 'name' ? say.name : (say.fields[root] ?? path))
-}
-
-type Props = { result: ReturnType<typeof useCheck>; onlyFacts: boolean }
+type Props = { result: ReturnType<typeof useCheck>; onlyFacts: boolean; samples: Values; onSamples: (samples: Values) => void }
 
 /** What the check says: what is wrong, how much of each limit is used, what it costs, and what iPhones do differently. */
-export function Checks({ result: { check, problem, isCurrent, retry }, onlyFacts }: Props) {
+export function Checks({ result: { check, problem, isCurrent, retry }, onlyFacts, samples, onSamples }: Props) {
   const facts = check?.facts
   const wrong = check?.violations.length ?? 0
   return (
@@ -31,6 +25,13 @@ export function Checks({ result: { check, problem, isCurrent, retry }, onlyFacts
             </Pill>
           </p>
           <Notes tone="bad" notes={check.violations.map(({ path, reason }) => ({ path, note: `${reason}.` }))} />
+        </section>
+      )}
+      {check?.variables && (
+        <section class="card form">
+          <h2>{say.samples}</h2>
+          <p class="note">{say.samplesHint}</p>
+          <VariableFields fields={check.variables} values={samples} onChange={onSamples} />
         </section>
       )}
       {facts && (

@@ -1,5 +1,5 @@
-import { useRef } from 'preact/hooks'
-import { draftOf } from '../../app/drafts.ts'
+import { useRef, useState } from 'preact/hooks'
+import { draftOf, keepDraft } from '../../app/drafts.ts'
 import { useFresh } from '../../app/fresh.ts'
 import { filter, type Place } from '../../app/place.ts'
 import { type Resource, useResource } from '../../app/resource.ts'
@@ -20,6 +20,7 @@ import { useCheck } from './use-check.ts'
 import { useDrawn } from './use-drawn.ts'
 import { useDraftNames, useWork } from './use-work.ts'
 import { pointerTo, withValue } from './values.ts'
+import { givenValues, sampleValues, type Values } from './variables.tsx'
 
 /** A template that somebody else changes shows it soon. */
 const REST_MS = 15_000
@@ -54,8 +55,10 @@ function Composer({ place, id, template, saved }: Props) {
   const isReadOnly = useFrame().account.role === 'viewer'
   const own = useWork(id, template.value)
   const { work, change } = own
-  const result = useCheck(bodyOf(work, saved?.status ?? 'DRAFT'))
-  const { drawn, images, retry } = useDrawn(work.message)
+  const [samples, setSamples] = useSamples(id)
+  const result = useCheck((variables) => ({ ...bodyOf(work, saved?.status ?? 'DRAFT'), ...sampleValues(variables, samples) }))
+  // Without Herald, nobody knows what the variables become.
+  const { drawn, images, retry } = useDrawn((result.problem === undefined && result.check?.rendered) || work.message)
   const templates = useTemplates(JSON.stringify(work.message).includes('"trigger_template"'))
   const problemOf = (pointer: string) => result.check?.violations.find(({ path }) => path === pointer)?.reason
   const editing: Editing = {
@@ -68,7 +71,7 @@ function Composer({ place, id, template, saved }: Props) {
   }
   return (
     <>
-      <Head place={place} template={template} saved={saved} own={own} />
+      <Head place={place} template={template} saved={saved} own={own} testValues={givenValues(result.check?.variables ?? [], samples)} />
       <div class="composer">
         <section class="card form editor" aria-label={say.editor}>
           <fieldset class="form" disabled={isReadOnly}>
@@ -78,10 +81,21 @@ function Composer({ place, id, template, saved }: Props) {
           <MessageFields place={place} work={work} editing={editing} onChange={change} isReadOnly={isReadOnly} />
         </section>
         <Previews drawn={drawn} />
-        <Checks result={result} onlyFacts={isReadOnly} />
+        <Checks result={result} onlyFacts={isReadOnly} samples={samples} onSamples={setSamples} />
       </div>
     </>
   )
+}
+
+/** The sample values of a template's variables. They survive a reload of the page, and nobody else sees them. */
+function useSamples(id: string): [samples: Values, change: (samples: Values) => void] {
+  const name = `${useDraftNames()(id)}-samples`
+  const [samples, setSamples] = useState(() => draftOf<Values>(name) ?? {})
+  const change = (next: Values) => {
+    setSamples(next)
+    keepDraft(name, next)
+  }
+  return [samples, change]
 }
 
 type FieldsProps = Omit<FormProps, 'problemOf'> & { place: Place; isReadOnly: boolean }

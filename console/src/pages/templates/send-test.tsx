@@ -15,12 +15,13 @@ import * as say from '../../words/en-templates.ts'
 import { MessagePhone } from '../messages/message-phone.tsx'
 import { StatusPills } from '../messages/status.tsx'
 import { useMessage } from '../messages/use-message.ts'
+import type { Values } from './variables.tsx'
 import '../messages/messages.css'
 
-type Props = { place: Place; basic: boolean; message: unknown; onClose: () => void }
+type Props = { place: Place; basic: boolean; message: unknown; values: { variables?: Values }; onClose: () => void }
 
 /** Sends the content to a number, which is kept for the next test. */
-function useSend(basic: boolean, message: unknown) {
+function useSend({ basic, message, values }: Props) {
   const { account, session } = useFrame()
   const kept = `test-${session.personId}-${account.accountId}`
   const [recipient, setRecipient] = useState(() => draftOf<string>(kept) ?? '')
@@ -30,7 +31,7 @@ function useSend(basic: boolean, message: unknown) {
     setProblem(undefined)
     keepDraft(kept, recipient)
     const recipients = [recipient.replace(/[\s()-]/g, '')]
-    const body = { agentId, recipients, basic, message: { inline: message } }
+    const body = { agentId, recipients, basic, message: { inline: message }, ...values }
     await post<{ items: { messageId: string }[] }>(`/accounts/${account.accountId}/messages/test`, body).then(
       ({ items }) => setMessageId(items[0]?.messageId),
       (error: ApiProblem) => setProblem(error),
@@ -40,10 +41,11 @@ function useSend(basic: boolean, message: unknown) {
 }
 
 /** Sends what the person has written to a phone, and follows it there. */
-export function SendTest({ place, basic, message, onClose }: Props) {
+export function SendTest(props: Props) {
+  const { place, onClose } = props
   const { agents, ...read } = useAgents()
   const [chosen, setChosen] = useState<string>()
-  const { recipient, setRecipient, send, problem, messageId } = useSend(basic, message)
+  const { recipient, setRecipient, send, problem, messageId } = useSend(props)
   const active = sendingAgents(agents ?? [])
   const agentId = chosen ?? active[0]?.agentId
   return (

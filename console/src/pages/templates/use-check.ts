@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { type ApiProblem, post, type Violation } from '../../app/api.ts'
 import { useThrottled } from '../../app/resource.ts'
 import { useFrame } from '../../app/session.tsx'
+import type { FieldVariables } from './variables.tsx'
 
 type TextFact = { path: string; characters: number; maxCharacters: number; bytes: number; maxBytes?: number }
 
@@ -13,22 +14,24 @@ export type Facts = {
   features: string[]
   iphone: { path: string; note: string }[]
 }
-export type Check = { valid: boolean; violations: Violation[]; facts: Facts | null }
+/** `rendered`: the content with its values, if it has variables. */
+export type Check = { valid: boolean; violations: Violation[]; facts: Facts | null; rendered?: unknown; variables?: FieldVariables[] }
 
 /** The result is there within 200 ms of a key press. A person types up to ten keys a second. */
 const CHECK_EVERY_MS = 100
 
 /**
  * Checks a body with each change, one request at a time. `isCurrent`: the result is of this body, not of an earlier one. Undefined: there is
- * nothing to check yet.
+ * nothing to check yet. The body may depend on the variables that the last check has found.
  */
-export function useCheck(body: object | undefined) {
+export function useCheck(bodyWith: (variables: FieldVariables[]) => object | undefined) {
   const { accountId } = useFrame().account
+  const [state, setState] = useState<{ text?: string; check?: Check; problem?: ApiProblem }>({})
+  const body = bodyWith(state.check?.variables ?? [])
   const text = body && JSON.stringify(body)
   const latest = useRef(text)
   latest.current = text
   const isBusy = useRef(false)
-  const [state, setState] = useState<{ text?: string; check?: Check; problem?: ApiProblem }>({})
   const checkLatest = async () => {
     // The end of the present request starts the next one.
     if (isBusy.current) return
