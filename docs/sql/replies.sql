@@ -104,7 +104,7 @@ with checked as materialized (
     when t.status is null then 'no-template'
     when t.status <> 'APPROVED' then 'not-approved'
     when lately.count >= 10 then 'too-many'
-    when case when $7::bigint is null then strpos(c.message::text, '{{') > 0 else $7 <> c.id end then 'to-render'
+    when case when $7::bigint is null then strpos(c.message::text, '{{') > 0 else $7::bigint <> c.id end then 'to-render'
     end as why
   from accounts o
   left join agent_assignments a on a.account_id = $1 and a.agent_id = $2 and a.active
@@ -161,5 +161,5 @@ with checked as materialized (
   insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
   select account_id, 0, count(*) * (2048 + coalesce(octet_length($8::text), 0)), 0 from written group by 1
 )
-select created.id as "messageId", checked.why, case checked.why when 'to-render' then (select json_build_object('id', c.id, 'basic', c.basic, 'message', c.message) from contents c where c.id = checked.content_id) end as template
+select created.id as "messageId", checked.why, checked.content_id as "contentId"
 from checked left join created on true;

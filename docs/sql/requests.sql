@@ -164,7 +164,7 @@ with requested as materialized (
 )
 select coalesce(outcome, case when id in (select id from created) then 'accepted' else 'again' end) as outcome,
   coalesce(used_id, id) as "messageId", missing_targets as "missingTargets",
-  case when outcome = 'to-render' then (select json_build_object('id', c.id, 'basic', c.basic, 'message', c.message) from contents c where c.id = template_content) end as template, (select count(*) from held) as held
+  template_content as "contentId", (select count(*) from held) as held
 from requested order by n;
 
 -- Reads a message for GET /v1/messages/{messageId}. (server/src/messages/messages.ts)

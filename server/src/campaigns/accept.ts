@@ -7,7 +7,7 @@ import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { conflict, missingTemplates, REFERENCE_ERRORS } from '../messages/accept.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
-import { HAS_VARIABLES, readTemplateContent, type TemplateContent, withValues } from '../messages/template-variables.ts'
+import { isToRender, readTemplateContent, withValues } from '../messages/template-variables.ts'
 import { parseTimestamp } from '../time.ts'
 import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
 
@@ -32,8 +32,8 @@ type Row = {
     | 'to-render'
     | keyof typeof REQUEST_ERRORS
   campaignId: string
-  /** Only if it is to be rendered. */
-  template: TemplateContent | null
+  /** Of the template. */
+  contentId: number | null
   missingTargets: string[] | null
   missingGroups: number[] | null
   /** Stored bytes: the quota, the usage, and what the campaign needs. */
@@ -64,8 +64,11 @@ export async function acceptCampaign(db: Executor, submission: CampaignSubmissio
     if (!isTargetDeleted(error)) throw error
   })
   if (accepted === undefined) return await acceptCampaign(db, submission)
-  const { outcome, campaignId, missingTargets, missingGroups, exceeded, template } = accepted.rows[0] as Row
-  if (outcome === 'to-render') return await acceptCampaign(db, withValues(submission, template as TemplateContent))
+  const { outcome, campaignId, missingTargets, missingGroups, exceeded, contentId } = accepted.rows[0] as Row
+  if (outcome === 'to-render') {
+    const template = await readTemplateContent(db, submission.accountId, contentId as number)
+    return await acceptCampaign(db, withValues(submission, template))
+  }
   if (outcome === 'accepted' || outcome === 'replayed') return { campaignId, replayed: outcome === 'replayed' }
   if (outcome === 'conflict') throw conflict()
   if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
@@ -143,7 +146,7 @@ const OUTCOME = `case
         when t.status <> 'APPROVED' then 'not-approved'
         when c.basic and not $7::bool then 'template-basic'
         when not c.basic and $7::bool then 'request-basic'
-        when case when $15::bigint is null then ${HAS_VARIABLES} else $15 <> c.id end then 'to-render'
+        when ${isToRender('$15::bigint')} then 'to-render'
         when a.agent_id is null then 'no-agent'
         when $8::bigint is not null and t.id is null then 'no-template'
         when missing.targets is not null then 'missing-targets'
@@ -201,6 +204,6 @@ const ACCEPT = `
   )
   select coalesce(outcome, case when resource_id = new_id then 'accepted' when request_hash = $3 then 'replayed' else 'conflict' end) as outcome,
     coalesce(used_id, resource_id) as "campaignId", targets as "missingTargets", groups as "missingGroups", exceeded,
-    case outcome when 'to-render' then (${readTemplateContent('template_content')}) end as template,
+    template_content as "contentId",
     case outcome when 'replayed' then ${HELD_BY_STANDBY} end as held
   from checked left join keyed on true`

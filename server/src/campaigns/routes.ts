@@ -1,14 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
 import { listQuery, listResponses } from '../http/list-schemas.ts'
 import { locationOf } from '../http/location.ts'
-import { checkSmsModule, idempotencyKey } from '../messages/request-checks.ts'
-import { requestHash } from '../messages/request-hash.ts'
+import { checkSmsModule, fallbackOfRequest, hashOf, idempotencyKey, keepReceived } from '../messages/request-checks.ts'
 import { BODY_ERRORS, IdempotencyHeaders } from '../messages/schemas.ts'
-import { fallbackOf } from '../messages/sms-fallback.ts'
 import { incomingMoment, momentsInOrder, NoBody, NoQuery, refTo } from '../schemas.ts'
 import { acceptCampaign } from './accept.ts'
 import { moveOwnCampaign, readCampaign } from './campaigns.ts'
@@ -70,7 +69,7 @@ const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, pub
           ),
         },
       },
-      preValidation: (request) => checkSmsModule(pool, 'campaigns', request),
+      preValidation: [keepReceived, (request: FastifyRequest) => checkSmsModule(pool, 'campaigns', request)],
       config: { scope: 'send' },
     },
     async (request, reply) => {
@@ -78,8 +77,8 @@ const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, pub
       const { campaignId, replayed } = await acceptCampaign(pool, {
         ...body,
         accountId: callerOf(request).accountId,
-        fallback: smsFallback && fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl()),
-        idempotency: { key: idempotencyKey(request), hash: requestHash(request.body) },
+        fallback: fallbackOfRequest(request, publicUrl()),
+        idempotency: { key: idempotencyKey(request), hash: hashOf(request) },
       })
       if (replayed) {
         reply.header('Idempotent-Replayed', 'true')

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { findAccount } from '../accounts/accounts.ts'
 import { listActiveAgents } from '../agents/agents.ts'
 import { TEXT_MAX_LENGTH } from '../content/limits.ts'
+import { type Variables, variablesOf } from '../content/variables.ts'
 import type { Pool } from '../db/pool.ts'
 import { EXIT, noSuch, OperatorError, wrongUsage } from '../errors.ts'
 import { acceptedEntry, createAcceptor, type Submission } from '../messages/accept.ts'
@@ -21,7 +22,15 @@ const MAX_TIMEOUT_SECONDS = 86_400
 /** A running service hands a message to the network within a second. */
 const HINT_AFTER_MS = 3_000
 
-type SendOptions = { json?: boolean; agent?: string; template?: number; reference?: string; wait?: boolean; timeout?: number }
+type SendOptions = {
+  json?: boolean
+  agent?: string
+  template?: number
+  variable?: Variables
+  reference?: string
+  wait?: boolean
+  timeout?: number
+}
 
 function timeoutArgument(value: string): number {
   if (!/^[1-9]\d{0,4}$/.test(value) || Number(value) > MAX_TIMEOUT_SECONDS) {
@@ -30,12 +39,23 @@ function timeoutArgument(value: string): number {
   return Number(value)
 }
 
+/** Adds a value to those of the same option before. */
+function variableArgument(value: string, before: Variables = {}): Variables {
+  const [, name = '', text] = /^([^=]*)=(.*)$/s.exec(value) ?? []
+  const variables = variablesOf({ ...before, [name]: text })
+  if (variables === undefined) {
+    throw new InvalidArgumentError('Write name=value: a name of letters, digits and `_`, and a value of at most 1,000 characters.')
+  }
+  return variables
+}
+
 /** Sends through the database, like every command, so it needs no key. The service delivers the message as soon as it runs. */
 export const sendCommand = changingCommand('send', 'send a message from the terminal', 'sendMessage')
   .argument('<account-id>', 'the account that sends', accountIdArgument)
   .argument('<phone>', 'the recipient', phoneArgument)
   .argument('[text]', 'the text; or use --template', textArgument(TEXT_MAX_LENGTH, { isMultiline: true }))
   .option('--template <template-id>', 'send this template instead of a text', idArgument)
+  .option('--variable <name=value>', 'the value of a variable of the template; repeat it for each variable', variableArgument)
   .option('--agent <agent-id>', 'the agent; required if the account has several', textArgument(200))
   .option('--reference <text>', 'your reference (clientReferenceId)', textArgument(255))
   .option('--wait', 'follow the message until it is READ (exit status 0), FAILED or EXPIRED (1)')
@@ -67,8 +87,9 @@ function inWords({ messageId, recipient, status, failure }: Message): string {
 
 /** The arguments are checked as the API checks its fields, and the account as the API checks its caller. */
 async function compose(pool: Pool, accountId: number, phone: string, text: string | undefined, options: SendOptions): Promise<Submission> {
-  const { template, reference } = options
+  const { template, reference, variable } = options
   if ((text === undefined) === (template === undefined)) throw wrongUsage('Give either a text or --template.')
+  if (variable !== undefined && template === undefined) throw wrongUsage('--variable needs --template: a text is sent as it is.')
   await requireRights(pool, accountId)
   const agentId = await agentOf(pool, accountId, options.agent)
   const content =
@@ -76,7 +97,12 @@ async function compose(pool: Pool, accountId: number, phone: string, text: strin
       ? { message: { inline: { type: 'MESSAGE' as const, content: text as string } } }
       : { message: { templateId: template }, basic: await isBasic(pool, accountId, template) }
   const facts = { accountId, agentId, recipients: [phone], test: false }
-  return { ...content, ...facts, ...(reference !== undefined && { clientReferenceId: reference }) }
+  return {
+    ...content,
+    ...facts,
+    ...(variable && { variables: variable }),
+    ...(reference !== undefined && { clientReferenceId: reference }),
+  }
 }
 
 /** Accepts the message. Its entry in the audit log does not have its text. */
@@ -93,11 +119,16 @@ async function send(pool: Pool, submission: Submission, command: Command): Promi
     asOperatorError(error, {
       RCS_AGENT_NOT_FOUND: () => noSuch(`Account ${accountId} has no active agent ${agentId}.`),
       RCS_TEMPLATE_NOT_FOUND: () => noTemplate(accountId, template),
+      RCS_MISSING_VARIABLE: (reason) => wrongUsage(`Template ${template} ${ofTemplate(reason)}: add --variable name=value.`),
+      RCS_INVALID_MESSAGE: (reason) => new OperatorError(`Template ${template}: ${ofTemplate(reason)}.`),
       RCS_TEMPLATE_NOT_APPROVED: () => new OperatorError(`Template ${template} is not approved; only approved templates can be sent.`),
     }),
   )
   return messageIds[0] as string
 }
+
+/** The command names the template itself. */
+const ofTemplate = (reason: string) => reason.replace(/^names a template whose \S+ /, '')
 
 async function requireRights(pool: Pool, accountId: number): Promise<void> {
   const { suspendedAt, modules } = await findAccount(pool, accountId)

@@ -5,6 +5,7 @@ import { MessageContent } from './content.ts'
 import { BASIC_MAX_BYTES, TEXT_MAX_LENGTH } from './limits.ts'
 import { contactText } from './text.ts'
 import { type Fields, fieldsOf } from './untrusted.ts'
+import { encodedUrl } from './urls.ts'
 import type { VariableField } from './variables.ts'
 
 // How long the values of variables may be, for those who write a content before they know the values.
@@ -16,7 +17,8 @@ export const FieldVariables = Type.Object(
     required: Type.Array(Type.String(), { description: 'Those without a default, which need values.' }),
     charactersLeft: Type.Optional(
       Type.Integer({
-        description: 'How many characters its values may have together, defaults included; in an address, after percent-encoding.',
+        description:
+          'How many characters its values may have together, defaults included. A value counts each time that its variable appears; in an address, after percent-encoding. All fields of a contact share its space.',
       }),
     ),
     bytesLeft: Type.Optional(Type.Integer({ description: 'In Basic mode: the same in bytes, in UTF-8.' })),
@@ -29,7 +31,7 @@ export function variableSpace(message: unknown, fields: VariableField[], { basic
   const inContact = contactSpace(fieldsOf(message), fields, path)
   return fields.map(({ path: at, literal, ...about }) => {
     const max = maxLengthAt(at.slice(path.length), message)
-    const left = max === undefined ? inContact : Math.min(inContact, max - lengthOf(literal))
+    const left = max === undefined ? inContact : Math.min(inContact, max - lengthOf(asSent(literal)))
     return {
       path: at,
       ...about,
@@ -39,14 +41,19 @@ export function variableSpace(message: unknown, fields: VariableField[], { basic
   })
 }
 
+/** Addresses are measured after percent-encoding. */
+const asSent = (literal: string) => (/^https?:/i.test(literal) && URL.canParse(literal) ? encodedUrl(literal) : literal)
+
 /** A contact is sent as one text, so all its values share the space that its other characters leave. */
 function contactSpace({ type, content, data }: Fields, fields: VariableField[], path: string): number {
   if (type !== 'CONTACT') return Number.POSITIVE_INFINITY
-  const literals = new Map(fields.map(({ path: at, literal }) => [at.slice(path.length), literal]))
+  // A field without a literal text is a line of its own once it has a value.
+  const literals = new Map(fields.map(({ path: at, literal }) => [at.slice(path.length), literal || 'x']))
+  const empty = fields.filter(({ literal }) => literal === '').length
   const literalOf = (value: unknown, at: string): unknown =>
     Array.isArray(value) ? value.map((item, index) => literalOf(item, `${at}/${index}`)) : (literals.get(at) ?? value)
   const literalData = Object.fromEntries(Object.entries(fieldsOf(data)).map(([name, value]) => [name, literalOf(value, `/data/${name}`)]))
-  return TEXT_MAX_LENGTH - lengthOf(contactText(literalOf(content, '/content'), literalData))
+  return TEXT_MAX_LENGTH + empty - lengthOf(contactText(literalOf(content, '/content'), literalData))
 }
 
 type Schema = {

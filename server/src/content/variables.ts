@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import type { Violation } from '../errors.ts'
+import { lengthOf } from '../text-length.ts'
 import { escapePointer } from '../validation.ts'
 
 // Variables in content: `{{name}}`, or `{{name|default}}`. `\{{` is a literal `{{`. Substitution is one pass over the text that the caller wrote,
@@ -13,30 +14,30 @@ const MAX_VARIABLES = 50
 const VALUE_MAX_LENGTH = 1_000
 
 /** A default has no braces. So the search stops at the next brace, and its time grows with the length of the text, whatever the text is. */
-const PLACEHOLDER = new RegExp(String.raw`\\\{\{|\{\{(?<name>${NAME})(?:\|(?<byDefault>[^{}]*))?\}\}`, 'g')
+const PLACEHOLDER = new RegExp(String.raw`\\\{\{|\{\{(${NAME})(?:\|([^{}]*))?\}\}`, 'g')
 
-/** What a content may grow to. A valid one is smaller; without a limit, 256 KiB of placeholders would become 200 MB of values. */
-const RENDERED_MAX_LENGTH = 256 * 1024
+/** In a content as a whole, the SMS included. Each costs time, and 256 KiB of placeholders would become 50 MB of values. */
+const MAX_PLACEHOLDERS = 200
 
-/** A value for a variable that has none, so that the rules of the field can be checked all the same. */
-const SAMPLE = 'x'
-/** Fields that have variables, and whose whole text follows a pattern: here the sample replaces all of it. */
+/** Fields that have variables, and whose whole text follows a pattern. Without a value, this sample replaces all of the text. */
 const SAMPLES = new Map([
   ['phoneNumbers', '+48500100200'],
   ['email', 'a@example.com'],
 ])
+/** What an empty text becomes without a value. */
+const SAMPLE = 'x'
 /** The fields whose texts may have variables, by their names in content and in buttons. */
 const TEXTS = new Set([...SAMPLES.keys(), 'content', 'title', 'text', 'payload', 'description', 'name', 'organization'])
 const ADDRESSES = new Set(['url', 'imageUrl', 'fileUrl', 'videoUrl', 'audioUrl', 'thumbnailUrl'])
 
-/** Scheme and host of an address, up to the first character after which a value can no longer change them. */
+/** Scheme and host of an address, and the character after which a value can no longer change them. */
 const ORIGIN = /^[^/?#]*:\/\/[^/?#]*[/?#]/
 
 /** A field with variables. `names`: in order, each once. `required`: those without a default. `literal`: the text without its placeholders. */
 export type VariableField = { path: string; names: string[]; required: string[]; literal: string }
 
 /**
- * A content with its values. `fields`: those with variables. `missing`: the variables without a value or a default, which have a sample in
+ * A content with its values. `fields`: those with variables. `missing`: the variables without a value or a default; a sample stands for them in
  * `content`. `explain`: adds violations of rules about variables to those of `content`, and names the variables in these.
  */
 export type Rendered = {
@@ -81,7 +82,7 @@ export function variablesOf(given: unknown = {}): Variables | undefined {
   return isValid ? (Object.fromEntries(entries) as Variables) : undefined
 }
 
-const isValue = (value: unknown) => typeof value === 'string' && value.length <= 2 * VALUE_MAX_LENGTH && isStorable(value)
+const isValue = (value: unknown) => typeof value === 'string' && lengthOf(value) <= VALUE_MAX_LENGTH && isStorable(value)
 
 /** Other texts are refused as they are. Encoded in an address, a wrong character of a default would not be found. */
 const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0')
@@ -92,19 +93,19 @@ const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0')
  */
 export function renderContent(content: unknown, values: Variables | undefined, path = ''): Rendered {
   if (!mayHaveVariables(content)) return { content, fields: [], missing: [], explain: (violations) => violations }
-  const found: Found = { fields: [], violations: [], missing: [], lengthLeft: RENDERED_MAX_LENGTH }
+  const found: Found = { fields: [], violations: [], missing: [], placeholdersLeft: MAX_PLACEHOLDERS }
   const rendered = walk({ value: content, field: '', path }, values, found)
-  const { fields, violations, missing, lengthLeft } = found
-  if (lengthLeft < 0) violations.push({ path, reason: 'is over 256 KiB with the values of its variables' })
-  const explain = (ofContent: Violation[]) => [...violations, ...namingVariables(ofContent, fields)]
+  const { fields, violations, missing, placeholdersLeft } = found
+  if (placeholdersLeft < 0) violations.push({ path, reason: `must have at most ${MAX_PLACEHOLDERS} variables` })
+  const explain = (ofContent: Violation[]) => [...violations, ...namingVariables(ofContent, found)]
   return { content: rendered, fields, missing: values === undefined ? [] : missing, explain }
 }
 
-type Found = { fields: VariableField[]; violations: Violation[]; missing: Violation[]; lengthLeft: number }
-type Part = { value: unknown; field: string; path: string }
+type Found = { fields: VariableField[]; violations: Violation[]; missing: Violation[]; placeholdersLeft: number }
+type Part<Value> = { value: Value; field: string; path: string }
 
-function walk({ value, field, path }: Part, values: Variables | undefined, found: Found): unknown {
-  if (typeof value === 'string') return value.includes('{{') ? textAt({ text: value, field, path }, values, found) : value
+function walk({ value, field, path }: Part<unknown>, values: Variables | undefined, found: Found): unknown {
+  if (typeof value === 'string') return value.includes('{{') ? textAt({ value, field, path }, values, found) : value
   if (typeof value !== 'object' || value === null) return value
   const isList = Array.isArray(value)
   // The items of a list are texts of the field that has the list.
@@ -116,22 +117,24 @@ function walk({ value, field, path }: Part, values: Variables | undefined, found
   return isList ? entries.map(([, item]) => item) : Object.fromEntries(entries)
 }
 
-function textAt({ text, field, path }: { text: string; field: string; path: string }, values: Variables | undefined, found: Found): string {
+function textAt({ value: text, field, path }: Part<string>, values: Variables | undefined, found: Found): string {
   const isAddress = ADDRESSES.has(field)
   if ((!isAddress && !TEXTS.has(field)) || !isStorable(text)) return text
-  const { names, ...about } = aboutVariables(text)
-  if (names.length > 0) found.fields.push({ path, names, ...about })
-  if (isAddress && hasVariableOrigin(text)) {
+  const placeholders = placeholdersIn(text, found.placeholdersLeft)
+  found.placeholdersLeft -= placeholders.length
+  if (found.placeholdersLeft < 0) return text
+  const about = aboutField(path, text, placeholders)
+  if (about.names.length > 0) found.fields.push(about)
+  if (isAddress && !hasFixedOrigin(text, placeholders)) {
     found.violations.push({ path, reason: 'must have its scheme and host before the first variable, with a / after the host' })
     return text
   }
+  const sample = about.literal === '' ? SAMPLE : ''
   const missing = new Set<string>()
-  const rendered = put(text, (name, byDefault) => {
+  const rendered = put(text, placeholders, ({ name, byDefault }) => {
     const value = valueNamed(name, values) ?? byDefault
     if (value === undefined) missing.add(name)
-    else found.lengthLeft -= value.length
-    if (value === undefined || found.lengthLeft < 0) return SAMPLE
-    return isAddress ? encodeURIComponent(value) : value
+    return isAddress ? encodeURIComponent(value ?? sample) : (value ?? sample)
   })
   for (const name of missing) found.missing.push({ path, reason: `has the variable ${name}, which has no value and no default` })
   return missing.size > 0 ? (SAMPLES.get(field) ?? rendered) : rendered
@@ -142,37 +145,73 @@ function valueNamed(name: string, values: Variables = {}): string | undefined {
   return Object.hasOwn(values, name) ? values[name] : undefined
 }
 
-/** Replaces each placeholder of a text. */
-function put(text: string, replace: (name: string, byDefault: string | undefined) => string): string {
-  return text.replace(PLACEHOLDER, (match, name?: string, byDefault?: string) =>
-    name === undefined ? match.slice(1) : replace(name, byDefault),
-  )
+type Variable = { name: string; byDefault: string | undefined }
+/** Without a variable, it is `\{{`. */
+type Placeholder = { from: number; to: number; variable?: Variable }
+
+/** The placeholders of a text, in order; one more than `limit`, if there are more. */
+function placeholdersIn(text: string, limit: number): Placeholder[] {
+  const placeholders: Placeholder[] = []
+  PLACEHOLDER.lastIndex = 0
+  for (let match = PLACEHOLDER.exec(text); match !== null; match = PLACEHOLDER.exec(text)) {
+    const [all, name, byDefault] = match
+    const to = match.index + all.length
+    placeholders.push({ from: match.index, to, ...(name !== undefined && { variable: { name, byDefault } }) })
+    if (placeholders.length > limit) break
+  }
+  return placeholders
 }
 
-function aboutVariables(text: string): Omit<VariableField, 'path'> {
-  const names = new Set<string>()
-  const required = new Set<string>()
-  const literal = put(text, (name, byDefault) => {
-    names.add(name)
-    if (byDefault === undefined) required.add(name)
-    return ''
-  })
-  return { names: [...names], required: [...required], literal }
+function put(text: string, placeholders: Placeholder[], valueFor: (variable: Variable) => string): string {
+  let at = 0
+  let result = ''
+  for (const { from, to, variable } of placeholders) {
+    result += text.slice(at, from) + (variable === undefined ? '{{' : valueFor(variable))
+    at = to
+  }
+  return result + text.slice(at)
 }
 
-/** Whether a value could change the scheme or the host of an address. */
-function hasVariableOrigin(address: string): boolean {
-  const [origin] = ORIGIN.exec(address) ?? [address]
-  return aboutVariables(origin).names.length > 0
+function aboutField(path: string, text: string, placeholders: Placeholder[]): VariableField {
+  const variables = placeholders.flatMap(({ variable = [] }) => variable)
+  const names = new Set(variables.map(({ name }) => name))
+  const required = new Set(variables.flatMap(({ name, byDefault }) => (byDefault === undefined ? [name] : [])))
+  return { path, names: [...names], required: [...required], literal: put(text, placeholders, () => '') }
 }
 
-/** Says in violations of fields with variables which variables these are: their values may be too long, and not what the caller wrote. */
-function namingVariables(violations: Violation[], fields: VariableField[]): Violation[] {
-  const named = new Map(fields.map(({ path, names }) => [path, names]))
-  return violations.map(({ path, reason }) => {
-    const names = named.get(path)
-    return names === undefined
-      ? { path, reason }
-      : { path, reason: `${reason}; it has the variable${names.length > 1 ? 's' : ''} ${names.join(', ')}` }
-  })
+/** Whether no value can change the scheme or the host of an address. A default may have any characters, so only what stands before counts. */
+function hasFixedOrigin(address: string, placeholders: Placeholder[]): boolean {
+  const first = placeholders.find(({ variable }) => variable !== undefined)
+  return first === undefined || ORIGIN.test(address.slice(0, first.from))
+}
+
+const MAX_NAMED = 10
+
+/**
+ * Says in violations of fields with variables which variables these are: their values may be too long, and not what the caller wrote. A field
+ * that breaks a rule about variables is not checked any further.
+ */
+function namingVariables(ofContent: Violation[], { fields, violations }: Found): Violation[] {
+  const refused = new Set(violations.map(({ path }) => path))
+  const names = namesByPath(fields)
+  return ofContent
+    .filter(({ path }) => !refused.has(path))
+    .map(({ path, reason }) => {
+      const [...all] = names.get(path) ?? []
+      if (all.length === 0) return { path, reason }
+      const more = all.length > MAX_NAMED ? ` and ${all.length - MAX_NAMED} more` : ''
+      return { path, reason: `${reason}; it has the variable${all.length > 1 ? 's' : ''} ${all.slice(0, MAX_NAMED).join(', ')}${more}` }
+    })
+}
+
+/** The names of the variables of each field, and of each object that has the field: a contact is too long as a whole. */
+function namesByPath(fields: VariableField[]): Map<string, Set<string>> {
+  const result = new Map<string, Set<string>>()
+  for (const { path, names } of fields) {
+    for (let at = path; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
+      // That a list has too many items has nothing to do with variables.
+      if (at === path || !/\/(buttons|cards|phoneNumbers)$/.test(at)) result.set(at, (result.get(at) ?? new Set()).union(new Set(names)))
+    }
+  }
+  return result
 }

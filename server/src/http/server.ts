@@ -83,6 +83,7 @@ export function createServer(
   app.decorateRequest('change', undefined)
   app.decorateRequest('isCached', false)
   app.decorateRequest('lookUpCaller', undefined)
+  app.decorateRequest('received', undefined)
   // HTTP allows a server to ignore an unknown expectation; Node's response to it would have no body. CONNECT would get no response at all.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (_request, socket) => respondToBrokenRequest(new Error('CONNECT'), socket as Socket))

@@ -15,7 +15,7 @@ import type { Fallback } from './sms-fallback.ts'
 import { PRIORITIES } from './states.ts'
 import { storeMessages } from './store.ts'
 import { CALLERS, LEASE_MS, REQUESTED, valuesOf } from './submitted-values.ts'
-import { createTemplateMemory, HAS_VARIABLES, readTemplateContent, type TemplateContent, withValues } from './template-variables.ts'
+import { createTemplateMemory, isToRender } from './template-variables.ts'
 import { createQuotaKeeper } from './within-quota.ts'
 
 /** A request that the schema has validated. The database checks whether its agent and templates exist, and whether it was accepted before. */
@@ -52,12 +52,12 @@ type Submitted = Pick<Submission, 'agentId' | 'recipients' | 'message'>
 /** The key or the account of the caller has changed since the caller was looked up, or the key has expired. Nothing was accepted. */
 export class UnconfirmedCaller extends Error {}
 
-/** The result of a submission. `no-room`: a quota of the account is exceeded. `to-render`: the template has variables, which need values. */
+/** The result of a submission. `no-room`: a quota of the account is exceeded. `to-render`: the template has variables, and this content. */
 export type Outcome =
   | { is: 'accepted' | 'replayed'; messageIds: string[] }
   | { is: 'refused'; error: unknown }
   | { is: 'no-room' }
-  | { is: 'to-render'; template: TemplateContent }
+  | { is: 'to-render'; contentId: number }
 
 const BATCH_SIZE = 200
 // Delivery processes fold the usage of accounts every second. If none runs, this process does, or each batch would read more than the last.
@@ -93,7 +93,7 @@ export function createAcceptor(
 ): (submission: Submission) => Promise<Accepted> {
   const acceptWithinQuotas = createQuotaKeeper(pool, (batch) => withPartitions(pool, () => accept(pool, batch)))
   const acceptAll = sendingAtOnce(acceptWithinQuotas, announce, reserve)
-  const templates = createTemplateMemory()
+  const templates = createTemplateMemory(pool)
   let batches = 0
   const submit = createBatcher(
     async (batch: Submission[]) => {
@@ -104,14 +104,14 @@ export function createAcceptor(
     { maxItems: BATCH_SIZE },
   )
   return async function acceptSubmission(submission) {
-    const outcome = await submit(templates.withKnown(submission))
+    const outcome = await submit(await templates.withKnown(submission))
+    return await resultOf(submission, outcome)
+  }
+
+  async function resultOf(submission: Submission, outcome: Outcome): Promise<Accepted> {
     if (outcome.is === 'refused') throw outcome.error
-    if (outcome.is === 'to-render') {
-      // The statement knows the content of the template. If the values do not fit it, this throws.
-      withValues(submission, outcome.template)
-      templates.remember(submission, outcome.template)
-      return await acceptSubmission(submission)
-    }
+    if (outcome.is === 'to-render')
+      return await resultOf(submission, await submit(await templates.withContent(submission, outcome.contentId)))
     if (outcome.is === 'no-room') throw new Error('the outcome no-room was not turned into a quota error')
     return { messageIds: outcome.messageIds, replayed: outcome.is === 'replayed' }
   }
@@ -170,8 +170,8 @@ type Row = {
     | 'to-render'
     | keyof typeof REQUEST_ERRORS
   messageId: string
-  /** Only if it is to be rendered. */
-  template: TemplateContent | null
+  /** Of the template. */
+  contentId: number | null
   /** Templates that buttons of the message send, but that the account does not have. */
   missingTargets: string[] | null
 }
@@ -219,13 +219,13 @@ async function runStatement(db: Executor, batch: Submission[]): Promise<Row[][]>
 }
 
 function outcomeOf(submission: Submission, rows: Row[]): Outcome {
-  const [{ outcome, missingTargets, template }] = rows as [Row & { outcome: Exclude<Row['outcome'], 'again'> }]
+  const [{ outcome, missingTargets, contentId }] = rows as [Row & { outcome: Exclude<Row['outcome'], 'again'> }]
   const refused = (error: Error) => ({ is: 'refused' as const, error })
   switch (outcome) {
     case 'no-room':
       return { is: 'no-room' }
     case 'to-render':
-      return { is: outcome, template: template as TemplateContent }
+      return { is: outcome, contentId: contentId as number }
     case 'accepted':
     case 'replayed':
       return { is: outcome, messageIds: rows.map(({ messageId }) => messageId) }
@@ -267,7 +267,7 @@ export const ACCEPT_MESSAGES = `
         when t.status <> 'APPROVED' then 'not-approved'
         when c.basic and not r.basic then 'template-basic'
         when not c.basic and r.basic then 'request-basic'
-        when case when r.rendered_from is null then ${HAS_VARIABLES} else r.rendered_from <> c.id end then 'to-render'
+        when ${isToRender('r.rendered_from')} then 'to-render'
         when a.agent_id is null then 'no-agent'
         when r.template_id is not null and t.id is null then 'no-template'
         when missing.ids is not null then 'missing-targets'
@@ -298,5 +298,5 @@ export const ACCEPT_MESSAGES = `
   )
   select coalesce(outcome, case when id in (select id from created) then 'accepted' else 'again' end) as outcome,
     coalesce(used_id, id) as "messageId", missing_targets as "missingTargets",
-    case when outcome = 'to-render' then (${readTemplateContent('template_content')}) end as template, (select count(*) from held) as held
+    template_content as "contentId", (select count(*) from held) as held
   from requested order by n`

@@ -5,9 +5,36 @@ import { ApiError } from '../errors.ts'
 import { callerOf } from '../http/guard.ts'
 import { type Endpoint, wasAccepted } from './accept.ts'
 import { requestHash } from './request-hash.ts'
-import { prepareMessage } from './schemas.ts'
+import { type MessageRequest, prepareMessage } from './schemas.ts'
+import { type Fallback, fallbackOf } from './sms-fallback.ts'
 
-// Checks that no schema can express, for requests to send a message or a campaign.
+// What the schemas of requests to send a message or a campaign cannot do.
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The body before values were put into it. */
+    received: unknown
+  }
+}
+
+/** Runs before the body is validated. */
+export async function keepReceived(request: FastifyRequest): Promise<void> {
+  request.received = request.body
+}
+
+/** A request that is tried again has the same body as it was received, whatever its variables become in a later version. */
+export const hashOf = (request: FastifyRequest) => requestHash(request.received)
+
+/** The fallback of a request. Its text is measured with its values, so violations name the variables. */
+export function fallbackOfRequest(request: FastifyRequest<{ Body: WithFallback }>, publicUrl: string | undefined): Fallback | undefined {
+  const { smsFallback, smsFallbackAfterExpiry } = request.body
+  if (smsFallback === undefined) return undefined
+  const fallback = fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl)
+  if (fallback.violations.length === 0) return fallback
+  return { ...fallback, violations: prepareMessage(request.received).explain(fallback.violations) }
+}
+
+type WithFallback = Pick<MessageRequest, 'smsFallback' | 'smsFallbackAfterExpiry'>
 
 /** Runs before the body is validated. A request that was accepted while the account had the module still gets its response. */
 export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
@@ -16,8 +43,7 @@ export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: Fa
   const { accountId, modules } = callerOf(request)
   if (modules.includes('sms')) return
   const [key, second] = keysOf(request)
-  const { value } = prepareMessage(request.body)
-  if (key !== undefined && second === undefined && (await wasAccepted(pool, accountId, endpoint, key, requestHash(value)))) return
+  if (key !== undefined && second === undefined && (await wasAccepted(pool, accountId, endpoint, key, hashOf(request)))) return
   const details = [{ path: '/smsFallback', reason: 'requires the module sms, which the account does not have' }]
   throw new ApiError('RCS_MODULE_NOT_AVAILABLE', { details })
 }

@@ -13,8 +13,7 @@ import { type Accepted, acceptedEntry, createAcceptor, type Submission, Unconfir
 import type { Announce } from './announce.ts'
 import { listMessages } from './list.ts'
 import { type Message as MessageBody, readMessage } from './messages.ts'
-import { checkSmsModule, idempotencyKey } from './request-checks.ts'
-import { requestHash } from './request-hash.ts'
+import { checkSmsModule, fallbackOfRequest, hashOf, idempotencyKey, keepReceived } from './request-checks.ts'
 import {
   AcceptedMessage,
   AcceptedTestMessages,
@@ -26,7 +25,6 @@ import {
   TestMessageRequest,
 } from './schemas.ts'
 import type { Reserve } from './send-at-once.ts'
-import { fallbackOf } from './sms-fallback.ts'
 
 export const MESSAGES_TAG = { name: 'Messages', description: 'Send one message to one recipient, and read its status.' }
 
@@ -106,7 +104,7 @@ const sendRoutes: FastifyPluginAsyncTypebox<SendOptions> = async (app, { pool, p
           ...errorResponses('RCS_IDEMPOTENCY_KEY_REQUIRED', 'RCS_IDEMPOTENCY_CONFLICT', 'RCS_INVALID_SMS_FALLBACK', ...BODY_ERRORS),
         },
       },
-      preValidation: (request) => checkSmsModule(pool, 'messages', request),
+      preValidation: [keepReceived, (request: FastifyRequest) => checkSmsModule(pool, 'messages', request)],
       config: { scope: 'send', confirmsCaller: true },
     },
     async (request, reply) => {
@@ -116,8 +114,8 @@ const sendRoutes: FastifyPluginAsyncTypebox<SendOptions> = async (app, { pool, p
         ...body,
         recipients,
         test: false,
-        fallback: smsFallback && fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl()),
-        idempotency: { key: idempotencyKey(request), hash: requestHash(request.body) },
+        fallback: fallbackOfRequest(request, publicUrl()),
+        idempotency: { key: idempotencyKey(request), hash: hashOf(request) },
       })
       if (accepted.replayed) reply.header('Idempotent-Replayed', 'true')
       request.change = accepted.replayed ? 'none' : acceptedEntry(accepted, { ...body, recipients })

@@ -211,6 +211,7 @@ export const IdempotencyHeaders = Type.Object({
 export const BODY_ERRORS = [
   'RCS_INVALID_MESSAGE',
   'RCS_INVALID_RECIPIENT',
+  'RCS_MISSING_VARIABLE',
   'RCS_TEMPLATE_NOT_APPROVED',
   'RCS_AGENT_NOT_FOUND',
   'RCS_TEMPLATE_NOT_FOUND',

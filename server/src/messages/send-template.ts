@@ -4,7 +4,7 @@ import type { MessageContent } from '../content/content.ts'
 import type { Executor } from '../db/pool.ts'
 import { PRIORITIES } from './states.ts'
 import { storeMessages } from './store.ts'
-import { HAS_VARIABLES, readTemplateContent, type TemplateContent } from './template-variables.ts'
+import { isToRender, readTemplateContent } from './template-variables.ts'
 
 /** A template that a recipient asked for, by tapping or writing. */
 type RequestedTemplate = {
@@ -23,9 +23,9 @@ const MAX_PER_MINUTE = 10
 // The first key of a two-key advisory lock, unique in this database: "hrlt" in ASCII.
 const TEMPLATES_LOCK = 0x68726c74
 
-type NotSent = 'suspended' | 'no-agent' | 'no-template' | 'not-approved' | 'too-many' | 'no-value'
+type NotSent = 'suspended' | 'no-agent' | 'no-template' | 'not-approved' | 'too-many' | `the template ${string}` | 'invalid-content'
 type Sent = { messageId: string } | { why: NotSent }
-type Row = { messageId: string | null; why: NotSent | 'to-render' | null; template: TemplateContent | null }
+type Row = { messageId: string | null; why: NotSent | 'to-render' | null; contentId: number }
 
 /**
  * Accepts the template as a message of its own, in the transaction of the reply. Its variables have their defaults, since nobody gives values.
@@ -43,13 +43,15 @@ async function sendRendered(db: Executor, wanted: RequestedTemplate, rendered?: 
   const content = rendered === undefined ? null : JSON.stringify(rendered.content)
   const values = [accountId, agentId, recipient, templateId, triggeredBy ?? null, test, rendered?.from ?? null, content]
   const { rows } = await db.query<Row>({ name: 'send-template', text: SEND_TEMPLATE, values })
-  const [{ messageId, why, template }] = rows as [Row]
-  if (template !== null) {
-    const made = makeContent(template.message, template.basic, {})
-    if (made.missing.length > 0 || made.violations.length > 0) return { why: 'no-value' }
-    return await sendRendered(db, wanted, { from: template.id, content: made.content })
-  }
-  return messageId === null ? { why: why as NotSent } : { messageId }
+  const [{ messageId, why, contentId }] = rows as [Row]
+  if (messageId !== null) return { messageId }
+  if (why !== 'to-render') return { why: why as NotSent }
+  const { message, basic } = await readTemplateContent(db, accountId, contentId)
+  const made = makeContent(message, basic, {})
+  const [missing] = made.missing
+  if (missing !== undefined) return { why: `the template ${templateId} ${missing.reason}` }
+  if (made.violations.length > 0) return { why: 'invalid-content' }
+  return await sendRendered(db, wanted, { from: contentId, content: made.content })
 }
 
 /** If the template was deleted, this sends the version that was current when the message with the button was accepted. */
@@ -62,7 +64,7 @@ export const SEND_TEMPLATE = `
         when t.status is null then 'no-template'
         when t.status <> 'APPROVED' then 'not-approved'
         when lately.count >= ${MAX_PER_MINUTE} then 'too-many'
-        when case when $7::bigint is null then ${HAS_VARIABLES} else $7 <> c.id end then 'to-render'
+        when ${isToRender('$7::bigint')} then 'to-render'
       end as why
     from accounts o
     left join agent_assignments a on a.account_id = $1 and a.agent_id = $2 and a.active
@@ -87,5 +89,5 @@ export const SEND_TEMPLATE = `
   ), ${storeMessages('created', PRIORITIES.transactional)}, used as (
     ${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * (${ROW_BYTES} + coalesce(octet_length($8::text), 0))` })}
   )
-  select created.id as "messageId", checked.why, case checked.why when 'to-render' then (${readTemplateContent('checked.content_id')}) end as template
+  select created.id as "messageId", checked.why, checked.content_id as "contentId"
   from checked left join created on true`

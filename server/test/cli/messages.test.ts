@@ -140,6 +140,15 @@ describe('herald send', () => {
     assert.match(command.output.stdout, / is FAILED: .*[^.]\.\n$/)
   })
 
+  test('sends a template with the values of its variables', async () => {
+    const { accountId } = await createSender(pool)
+    const id = await template(accountId, { message: { type: 'MESSAGE', content: 'Hi {{name}} {{code}}' } })
+    const values = ['--variable', 'name=Anna', '--variable', 'code=a=b']
+    const { messageId } = await heraldJson(['send', `${accountId}`, PHONE, '--template', `${id}`, ...values], env)
+    const { rows } = await pool.query('select content from messages where id = $1', [messageId])
+    assert.equal(rows[0].content.content, 'Hi Anna a=b')
+  })
+
   test('sends a basic template', async () => {
     const { accountId } = await createSender(pool)
     const id = await template(accountId, { basic: true })
@@ -149,6 +158,7 @@ describe('herald send', () => {
   test('names what is missing or wrong', async () => {
     const { accountId, agentId } = await createSender(pool)
     const draft = await template(accountId, { status: 'DRAFT' })
+    const personal = `${await template(accountId, { message: { type: 'MESSAGE', content: 'Hi {{name}}' } })}`
     const full = await createSender(pool)
     await setQuotas(pool, full.accountId, { messagesPerDay: 0 })
     const suspended = await createSender(pool)
@@ -160,6 +170,13 @@ describe('herald send', () => {
       [accountId, ['Hello', '--agent', `${agentId}x`], 3, `Account ${accountId} has no active agent ${agentId}x. Did you mean ${agentId}?`],
       [accountId, ['Hello', '--agent', 'nobody'], 3, `Account ${accountId} has no active agent nobody. It has ${agentId}.`],
       [accountId, ['--template', '5'], 3, `Account ${accountId} has no template 5.`],
+      [
+        accountId,
+        ['--template', personal],
+        2,
+        `Template ${personal} has the variable name, which has no value and no default: add --variable name=value.`,
+      ],
+      [accountId, ['Hello', '--variable', 'name=Anna'], 2, '--variable needs --template: a text is sent as it is.'],
       [accountId, ['--template', `${draft}`], 1, `Template ${draft} is not approved; only approved templates can be sent.`],
       [99_999, ['Hello'], 3, 'There is no account 99999; see "herald account list".'],
       [full.accountId, ['Hello'], 1, 'The quota messagesPerDay of the account is 0, and 0 are used: the count starts again at 00:00 UTC.'],
