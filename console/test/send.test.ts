@@ -116,6 +116,30 @@ test('sends a template', browserTest, async (t) => {
   assert.deepEqual(problems, [])
 })
 
+test('sends a text and a template with the values of their variables', browserTest, async (t) => {
+  const message = { type: 'MESSAGE', content: 'Order {{order}} for {{name|you}}' }
+  const url = `${herald.url}/v1/templates`
+  const { authorization } = herald
+  await call(url, { method: 'POST', authorization, body: { name: 'Personal', status: 'APPROVED', message } })
+  const { page, problems, close } = await openSend()
+  t.after(close)
+  await page.getByLabel('To', { exact: true }).fill('+48500800161')
+  await page.getByRole('textbox', { name: 'Text', exact: true }).fill('Hello {{name}}')
+  await page.getByLabel('name', { exact: true }).fill('Anna')
+  assert.equal((await read(`messages/${await submit(page)}/content`)).content.content, 'Hello Anna')
+  await page.getByText('Template', { exact: true }).click()
+  await page.getByRole('combobox', { name: 'Template', exact: true }).selectOption('Personal')
+  await page.getByLabel('order', { exact: true }).fill('1001')
+  assert.equal((await read(`messages/${await submit(page)}/content`)).content.content, 'Order 1001 for Anna')
+  await page.getByLabel('order', { exact: true }).fill('')
+  await button(page, 'Send').click()
+  await page.getByRole('alert').getByText('has the variable order, which has no value and no default').first().waitFor()
+  assert.deepEqual(
+    problems.filter((problem) => !problem.includes('400')),
+    [],
+  )
+})
+
 test('sends an SMS to a number without RCS', browserTest, async (t) => {
   const { page, problems, close } = await openSend()
   t.after(close)

@@ -31,10 +31,16 @@ export const NETWORK_SAID = ' The network said: '
 export function explain(message: Message, items: TimelineItem[]): { steps: ExplainedStep[]; others: WebhookCall[] } {
   const assigned = assignCalls(items, webhookCallsOf(items))
   const steps = items.flatMap((item, index) =>
-    item.step === 'webhook-attempt' ? [] : [{ ...explainStep(message, item), webhooks: assigned.get(index) ?? [] }],
+    item.step === 'webhook-attempt'
+      ? []
+      : [{ ...explainStep(message, item), ...(isRevocation(items, index) && say.revocation), webhooks: assigned.get(index) ?? [] }],
   )
   return { steps, others: assigned.get(-1) ?? [] }
 }
+
+/** After the end of a message, Herald only asks the network to delete it. */
+const isRevocation = (items: TimelineItem[], index: number) =>
+  items[index]?.step === 'attempt-failed' && items.slice(0, index).some(({ step }) => step === 'failed' || step === 'expired')
 
 /** Steps whose reason is left out: it is why there is an SMS at all, which an earlier step says. */
 const NO_REASON: Step[] = ['sms-sent', 'sms-delivered']

@@ -138,7 +138,10 @@ export const wholeOnIphone = 'Shown whole on iPhones'
 export const samples = 'Variables'
 export const samplesHint = 'Sample values for the phones, the limits and a test. They are not saved.'
 export const space = (where: string, characters?: number, bytes?: number) => {
-  const spaces = [...(characters === undefined ? [] : [count(characters, 'character')]), ...(bytes === undefined ? [] : [count(bytes, 'byte')])]
+  const spaces = [
+    ...(characters === undefined ? [] : [count(characters, 'character')]),
+    ...(bytes === undefined ? [] : [count(bytes, 'byte')]),
+  ]
   return `${where}: space for ${spaces.join(', ')}.`
 }
 export const billing = 'Billing class'

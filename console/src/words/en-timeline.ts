@@ -47,6 +47,12 @@ const steps: Record<Step, [title: string, why: string]> = {
   'webhook-attempt': ['Webhook', 'Herald posted an event to an endpoint.'],
 }
 
+/** An attempt to revoke a message. */
+export const revocation = {
+  title: 'Not revoked yet',
+  why: 'The network did not accept the request to delete the message. Herald asks again.',
+}
+
 const blocked = 'the account blocks the recipient'
 const erased = 'the data of the recipient was erased'
 const optedOut = 'the recipient has opted out'

@@ -66,6 +66,12 @@ test('says which attempt failed, and with which response', () => {
   assert.equal(step.network, '503 UNAVAILABLE')
 })
 
+test('an attempt after the end of a message is one to revoke it', () => {
+  const items = [item(1, 'attempt-failed'), item(2, 'failed', { reason: 'CANCELLED' }), item(3, 'attempt-failed')]
+  const titles = stepsOf(message({ status: 'FAILED' }), items).map(({ title }) => title)
+  assert.deepEqual([titles[0], titles[2]], ['The network did not accept it', 'Not revoked yet'])
+})
+
 test('takes the words of an SMS receipt, and not Herald’s own sentences', () => {
   const words = (description: string) => only(message(), [item(1, 'sms-failed', { reason: 'UNDELIVERABLE', description })]).network
   assert.equal(words('UNDELIV, error 001'), 'UNDELIV, error 001')

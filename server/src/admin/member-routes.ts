@@ -118,6 +118,13 @@ const readRoutes: Routes = async (app, { pool }) => {
   )
 }
 
+/** Whoever adds a person does not mean to change the role of one, least of all their own. The same role again is a repeated request. */
+function requireNoOtherRole({ email, roles }: Person, accountId: number, wanted: string): void {
+  const role = roles.find((each) => each.accountId === accountId)?.role
+  if (role === undefined || role === wanted) return
+  throw new OperatorError(`${email} is ${role} in this account already; change the role of that person instead.`)
+}
+
 const addRoutes: Routes = async (app, { pool }) => {
   app.post(
     '/people',
@@ -127,7 +134,7 @@ const addRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'Give a person a role in an account',
         description:
-          'A person with a new e-mail address is created, and needs a link to set a password. Otherwise `name` is ignored, and the person must have a role in an account of which you are an admin; an operator can add anybody.',
+          'A person with a new e-mail address is created, and needs a link to set a password. Otherwise `name` is ignored, and the person must have a role in an account of which you are an admin; an operator can add anybody. To change the role of somebody who has one in this account, use `PUT`.',
         querystring: NoQuery,
         body: NewMemberBody,
         response: { 201: TheMember, ...errorResponses('RCS_REFUSED', ...BODY_ERRORS) },
@@ -139,6 +146,7 @@ const addRoutes: Routes = async (app, { pool }) => {
       const { accountId } = callerOf(request)
       const { person, isNew } = await ensurePerson(pool, { email, name })
       if (!isNew) requireKnown(request, person)
+      requireNoOtherRole(person, accountId, role)
       const changed = await setRole(pool, person.personId, accountId, role as AccountRole)
       request.change = { before: isNew ? null : roleEntry(person, accountId), after: roleEntry(changed, accountId) }
       return await reply.code(201).send(toMember(changed, accountId))

@@ -8,7 +8,7 @@ import type { Submission } from './accept.ts'
 // says which content the template has, and confirms the one that was used.
 
 /** A stored content. Its row is never changed: a template that is replaced gets another one. */
-export type TemplateContent = { id: number; basic: boolean; message: MessageContent }
+type TemplateContent = { id: number; basic: boolean; message: MessageContent }
 
 /** In SQL: whether the content `c` may have variables. For a template of 2 KB, this takes 0.01 ms. */
 const HAS_VARIABLES = `strpos(c.message::text, '{{') > 0`

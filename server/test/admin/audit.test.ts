@@ -297,7 +297,7 @@ test('a refused change, or one that changes nothing, leaves no entry', async () 
     ['PUT', `/people/${made.createPerson.personId}/roles/${made.createAccount.accountId}`, { role: 'viewer' }, 200, 1],
     ['PUT', `/people/${made.createPerson.personId}/roles/${made.createAccount.accountId}`, { role: 'viewer' }, 200],
     ['POST', `${account}/people`, { email: 'new@example.com', name: 'New', role: 'viewer' }, 201],
-    ['POST', `${account}/people`, { email: 'new@example.com', name: 'New', role: 'admin' }, 201, 1],
+    ['POST', `${account}/people`, { email: 'new@example.com', name: 'New', role: 'admin' }, 409],
   ] as const) {
     const entries = (await readLog()).length
     assert.equal((await send({ action: '', method, path, body })).status, status, path)

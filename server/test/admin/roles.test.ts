@@ -163,6 +163,18 @@ describe('an admin', () => {
     ])
   })
 
+  test('changes nobody’s role by adding the person again, least of all their own', async () => {
+    const own = await newAccount()
+    const { email, personId } = await newPerson('admin', [own])
+    const { ask } = await sessionOf(personId)
+    const add = (role: string) => ask('POST', `/accounts/${own}/people`, { email: email.toUpperCase(), name: 'Again', role }, SAME_SITE)
+    assertError(await add('viewer'), 409, 'RCS_REFUSED', [
+      ['', `${email} is admin in this account already; change the role of that person instead.`],
+    ])
+    assert.equal((await add('admin')).status, 201, 'a repeated request changes nothing')
+    assert.deepEqual((await findPerson(pool, { personId })).roles, [{ accountId: own, role: 'admin' }])
+  })
+
   test('neither sees nor changes an existing person without a role in the own accounts', async () => {
     const [own, other] = [await newAccount(), await newAccount()]
     const [elsewhere, nowhere, operator] = [await newPerson('admin', [other]), await newPerson(undefined), await newPerson('operator')]

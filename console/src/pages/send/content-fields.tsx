@@ -1,8 +1,11 @@
-import { useTemplates } from '../../app/templates.ts'
+import { type ListedTemplate, useTemplates } from '../../app/templates.ts'
 import { Choice } from '../../kit/controls.tsx'
 import * as say from '../../words/en-send.ts'
 import { TemplateSelect, TextArea } from '../templates/inputs.tsx'
+import { useCheck } from '../templates/use-check.ts'
+import { VariableFields } from '../templates/variables.tsx'
 import type { FormProps } from './send.tsx'
+import { messageOf } from './use-draft.ts'
 
 /** The content: a text, a template, or a whole object in JSON. */
 export function ContentFields({ draft, onChange, problem, isWrongJson }: FormProps & { isWrongJson: boolean }) {
@@ -37,6 +40,20 @@ export function ContentFields({ draft, onChange, problem, isWrongJson }: FormPro
           onInput={(text) => onChange({ [kind]: text })}
         />
       )}
+      <DraftVariables draft={draft} onChange={onChange} templates={templates.templates} />
     </fieldset>
+  )
+}
+
+type VariablesProps = Pick<FormProps, 'draft' | 'onChange'> & { templates: ListedTemplate[] | undefined }
+
+/** The values of the variables in the content. */
+function DraftVariables({ draft, onChange, templates }: VariablesProps) {
+  const { inline, templateId } = { inline: undefined, templateId: undefined, ...messageOf(draft) }
+  const message = inline ?? templates?.find(({ id }) => id === templateId)?.message
+  const body = message !== undefined && JSON.stringify(message).includes('{{') ? { message } : undefined
+  const { check } = useCheck(() => body)
+  return (
+    <VariableFields fields={(body && check?.variables) ?? []} values={draft.variables} onChange={(variables) => onChange({ variables })} />
   )
 }

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Agent } from '../../app/agents.ts'
 import { draftOf, forgetDraft, keepDraft } from '../../app/drafts.ts'
 import { useFrame } from '../../app/session.tsx'
+import { givenValues, type Values } from '../templates/variables.tsx'
 import { CARD } from './samples.ts'
 
 /** What a person has given for a message so far. `json`: a whole content object, as the API takes it. */
@@ -13,6 +14,8 @@ const EMPTY = {
   kind: 'text' as 'text' | 'template' | 'json',
   text: '',
   templateId: '',
+  /** The values of variables, by their names. */
+  variables: {} as Values,
   json: JSON.stringify(CARD, undefined, 2),
   hasSms: false,
   sender: 'Herald',
@@ -65,11 +68,12 @@ function draftFor(linked: string, agents: Agent[], kept: Kept | undefined): Kept
 export function bodyOf(draft: Draft) {
   const message = messageOf(draft)
   if (message === undefined) return undefined
-  const { agentId, recipient, hasSms, sender, smsText, reference } = draft
+  const { agentId, recipient, variables, hasSms, sender, smsText, reference } = draft
   return {
     agentId,
     recipient: recipient.replace(/[\s()-]/g, ''),
     message,
+    ...givenValues(Object.keys(variables), variables),
     ...(reference !== '' && { clientReferenceId: reference }),
     ...(hasSms && {
       smsFallback: { planParams: { sender, smsShipmentType: 1 }, smsMessagesPlan: [{ content: smsText, multipart: true }] },
@@ -77,7 +81,7 @@ export function bodyOf(draft: Draft) {
   }
 }
 
-function messageOf({ kind, text, templateId, json }: Draft): object | undefined {
+export function messageOf({ kind, text, templateId, json }: Draft): { inline: unknown } | { templateId: number } | undefined {
   if (kind === 'text') return { inline: { type: 'MESSAGE', content: text } }
   if (kind === 'template') return templateId === '' ? undefined : { templateId: Number(templateId) }
   try {

@@ -20,7 +20,7 @@ import { useCheck } from './use-check.ts'
 import { useDrawn } from './use-drawn.ts'
 import { useDraftNames, useWork } from './use-work.ts'
 import { pointerTo, withValue } from './values.ts'
-import { givenValues, sampleValues, type Values } from './variables.tsx'
+import { givenValues, namesOf, sampleValues, type Values } from './variables.tsx'
 
 /** A template that somebody else changes shows it soon. */
 const REST_MS = 15_000
@@ -71,7 +71,13 @@ function Composer({ place, id, template, saved }: Props) {
   }
   return (
     <>
-      <Head place={place} template={template} saved={saved} own={own} testValues={givenValues(result.check?.variables ?? [], samples)} />
+      <Head
+        place={place}
+        template={template}
+        saved={saved}
+        own={own}
+        testValues={givenValues(namesOf(result.check?.variables ?? []), samples)}
+      />
       <div class="composer">
         <section class="card form editor" aria-label={say.editor}>
           <fieldset class="form" disabled={isReadOnly}>

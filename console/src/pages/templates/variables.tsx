@@ -8,17 +8,17 @@ export type FieldVariables = { path: string; names: string[]; required: string[]
 /** The values that a person has typed, by the names of the variables. An empty one is none. */
 export type Values = Record<string, string>
 
-const namesOf = (fields: FieldVariables[]) => [...new Set(fields.flatMap(({ names }) => names))]
+export const namesOf = (fields: FieldVariables[]) => [...new Set(fields.flatMap(({ names }) => names))]
 
-/** The values of a request. Values of variables that are gone are left out. */
-export function givenValues(fields: FieldVariables[], values: Values): { variables?: Values } {
-  const given = namesOf(fields).flatMap((name) => (values[name] ? [[name, values[name]]] : []))
+/** The values that a request has for these variables. */
+export function givenValues(names: string[], values: Values): { variables?: Values } {
+  const given = names.flatMap((name) => (values[name] ? [[name, values[name]]] : []))
   return given.length === 0 ? {} : { variables: Object.fromEntries(given) }
 }
 
 /** The same for a check, once there is a value: the variables that still need one are drawn as three dots. */
 export function sampleValues(fields: FieldVariables[], values: Values): { variables?: Values } {
-  const { variables } = givenValues(fields, values)
+  const { variables } = givenValues(namesOf(fields), values)
   if (variables === undefined) return {}
   return { variables: { ...Object.fromEntries(fields.flatMap(({ required }) => required.map((name) => [name, '…']))), ...variables } }
 }
