@@ -4,7 +4,7 @@ import { ratioAtLeast } from '../measure/figures.ts'
 import { cpuMs, cpuOfAll } from '../measure/process-usage.ts'
 import { reportRates, showRate, sideOf, takeTurns, warmUp } from '../measure/rounds.ts'
 import type { Bench } from '../part.ts'
-import { createBenchAgent, createSender, MESSAGE, messageRequest } from '../setup/accounts.ts'
+import { createBenchAgent, createSender, MESSAGE, messageRequest, PERSONAL, VALUES } from '../setup/accounts.ts'
 import { openPool, postmasterIn } from '../setup/postgres.ts'
 import { startHerald, startPeer } from '../setup/processes.ts'
 
@@ -21,15 +21,18 @@ export async function measureAccept(bench: Bench): Promise<void> {
   const { pool } = openPool(api.databaseUrl)
   await createBenchAgent(pool)
   const account = await createSender(pool)
-  const { id: templateId } = await createTemplate(pool, account.accountId, {
-    name: 'Bench',
-    basic: false,
-    status: 'APPROVED',
-    message: MESSAGE,
-  })
+  const template = async (message: typeof MESSAGE) =>
+    (await createTemplate(pool, account.accountId, { name: 'Bench', basic: false, status: 'APPROVED', message })).id
+  const [templateId, personalId] = [await template(MESSAGE), await template(PERSONAL)]
+  const contents = {
+    inline: { message: { inline: MESSAGE } },
+    template: { message: { templateId } },
+    'inline with variables': { message: { inline: PERSONAL }, variables: VALUES },
+    'template with variables': { message: { templateId: personalId }, variables: VALUES },
+  }
   const postmaster = postmasterIn(api.dataDir)
-  for (const [what, message] of Object.entries({ inline: { inline: MESSAGE }, template: { templateId } })) {
-    const request = () => messageRequest(account, message)
+  for (const [what, fields] of Object.entries(contents)) {
+    const request = () => messageRequest(account, fields)
     const bare = sideOf('bare route', () => saturateHttp({ url: peer.url, request }, seconds, () => ({ API: cpuMs(peer.child) })))
     const ours = sideOf(`accepted, ${what}`, () =>
       saturateHttp({ url: api.url, request }, seconds, () => cpuOfAll({ API: api.child }, postmaster)),

@@ -58,8 +58,15 @@ export function randomRecipient(): string {
   return `+4850${String(randomInt(100_000)).padStart(5, '0')}10`
 }
 
-/** A request to send a message, with a new idempotency key. */
-export function messageRequest({ authorization }: Account, message: object = { inline: MESSAGE }): string {
+/** The same with four variables, one of them in its default. */
+export const PERSONAL = {
+  type: 'MESSAGE' as const,
+  content: 'Hello {{name|there}}, your order {{order}} is on its way to {{city}} by {{courier}}.',
+}
+export const VALUES = { order: '1001', city: 'Warsaw', courier: 'Bicycle' }
+
+/** A request to send a message, with a new idempotency key. `fields`: at least its `message`. */
+export function messageRequest({ authorization }: Account, fields: object = { message: { inline: MESSAGE } }): string {
   const headers = { Authorization: authorization, 'Idempotency-Key': randomUUID() }
-  return postRequest('/v1/messages', headers, JSON.stringify({ agentId: AGENT, recipient: randomRecipient(), message }))
+  return postRequest('/v1/messages', headers, JSON.stringify({ agentId: AGENT, recipient: randomRecipient(), ...fields }))
 }
