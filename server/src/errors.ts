@@ -18,7 +18,7 @@ export const ERRORS = {
   RCS_INVALID_REQUEST: { status: 400, when: 'A field, parameter, header or the JSON itself is invalid.' },
   RCS_MISSING_VARIABLE: {
     status: 400,
-    when: 'The content or the SMS has a variable without a value in `variables` and without a default; `details` names the field and the variable.',
+    when: 'The content or the SMS has a variable that has neither a value nor a default; `details` names the field and the variable.',
   },
   RCS_INVALID_CURSOR: {
     status: 400,

@@ -55,7 +55,7 @@ export const linkWith = (place: Place, changes: Record<string, string | undefine
 
 /**
  * Changes filters of the present place. The browser's back button skips the steps in between. The page changes at once, and not only when the
- * browser reports the new address: that could be after the person's next key, whose text would be lost.
+ * browser reports the new address: by then the person may have typed more, and that text would be lost.
  */
 export function filter(place: Place, changes: Record<string, string | undefined>): void {
   history.replaceState(null, '', linkWith(place, changes))

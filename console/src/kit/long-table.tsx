@@ -145,7 +145,7 @@ const NEAR = '2000px 0px'
 export function useNear(element: RefObject<Element | null>): boolean {
   const [isNear, setNear] = useState(false)
   useEffect(() => {
-    // A busy browser reports several changes at once. The last one is true.
+    // A busy browser reports several changes at once. The last one is current.
     const observer = new IntersectionObserver((changes) => setNear(changes.at(-1)?.isIntersecting === true), { rootMargin: NEAR })
     if (element.current !== null) observer.observe(element.current)
     return () => observer.disconnect()

@@ -38,7 +38,7 @@ export function explain(message: Message, items: TimelineItem[]): { steps: Expla
   return { steps, others: assigned.get(-1) ?? [] }
 }
 
-/** After the end of a message, Herald only asks the network to delete it. */
+/** After a message has failed or expired, its attempts only revoke it. */
 const isRevocation = (items: TimelineItem[], index: number) =>
   items[index]?.step === 'attempt-failed' && items.slice(0, index).some(({ step }) => step === 'failed' || step === 'expired')
 

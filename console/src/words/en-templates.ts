@@ -136,13 +136,13 @@ export const contact = 'Contact as a text'
 export const bytes = (where: string) => `${where}, in bytes`
 export const wholeOnIphone = 'Shown whole on iPhones'
 export const samples = 'Variables'
-export const samplesHint = 'Sample values for the phones, the limits and a test. They are not saved.'
+export const samplesHint = 'The phones, the limits and test messages use these values. The template does not contain them.'
 export const space = (where: string, characters?: number, bytes?: number) => {
   const spaces = [
     ...(characters === undefined ? [] : [count(characters, 'character')]),
     ...(bytes === undefined ? [] : [count(bytes, 'byte')]),
   ]
-  return `${where}: space for ${spaces.join(', ')}.`
+  return `${where}: ${spaces.join(' and ')} in total.`
 }
 export const billing = 'Billing class'
 export const features = 'Phones must support'

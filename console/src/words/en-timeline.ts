@@ -50,7 +50,7 @@ const steps: Record<Step, [title: string, why: string]> = {
 /** An attempt to revoke a message. */
 export const revocation = {
   title: 'Not revoked yet',
-  why: 'The network did not accept the request to delete the message. Herald asks again.',
+  why: 'An attempt to revoke the message failed. Herald tries again.',
 }
 
 const blocked = 'the account blocks the recipient'

@@ -118,11 +118,11 @@ const readRoutes: Routes = async (app, { pool }) => {
   )
 }
 
-/** Whoever adds a person does not mean to change the role of one, least of all their own. The same role again is a repeated request. */
+/** Refuses to change a role, so that an admin does not change their own by mistake. The same role again is a repeated request. */
 function requireNoOtherRole({ email, roles }: Person, accountId: number, wanted: string): void {
   const role = roles.find((each) => each.accountId === accountId)?.role
   if (role === undefined || role === wanted) return
-  throw new OperatorError(`${email} is ${role} in this account already; change the role of that person instead.`)
+  throw new OperatorError(`${email} already has the role ${role} in this account; change it instead.`)
 }
 
 const addRoutes: Routes = async (app, { pool }) => {
@@ -134,7 +134,7 @@ const addRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'Give a person a role in an account',
         description:
-          'A person with a new e-mail address is created, and needs a link to set a password. Otherwise `name` is ignored, and the person must have a role in an account of which you are an admin; an operator can add anybody. To change the role of somebody who has one in this account, use `PUT`.',
+          'A person with a new e-mail address is created, and needs a link to set a password. Otherwise `name` is ignored, and the person must have a role in an account of which you are an admin; an operator can add anybody. A person who already has another role in the account gets 409: use `setAccountRole` to change it.',
         querystring: NoQuery,
         body: NewMemberBody,
         response: { 201: TheMember, ...errorResponses('RCS_REFUSED', ...BODY_ERRORS) },

@@ -14,7 +14,7 @@ import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
 /** A request that passed validation. */
 export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallbackAfterExpiry'> & {
   accountId: number
-  /** The content of the template that `message.inline` was made from, if that content has variables. */
+  /** The id of the template's content from which `message.inline` was rendered. */
   renderedFrom?: number
   fallback: Fallback | undefined
   idempotency: { key: string; hash: Buffer }
@@ -156,7 +156,7 @@ const OUTCOME = `case
       end`
 
 /**
- * Accepts a campaign in one statement, as for messages. A known idempotency key gets the stored result before any check of data that may
+ * Accepts a campaign in one statement, as for messages; the content of a template with variables is read and rendered, and the statement runs again. A known idempotency key gets the stored result before any check of data that may
  * have changed since. Of two concurrent requests with the same key, the second waits for the commit of the first and then gets its row.
  * Acceptance fixes the content: a template's content row is never changed, only replaced, and inline content gets a row of its own.
  */

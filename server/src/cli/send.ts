@@ -44,7 +44,9 @@ function variableArgument(value: string, before: Variables = {}): Variables {
   const [, name = '', text] = /^([^=]*)=(.*)$/s.exec(value) ?? []
   const variables = variablesOf({ ...before, [name]: text })
   if (variables === undefined) {
-    throw new InvalidArgumentError('Write name=value: a name of letters, digits and `_`, and a value of at most 1,000 characters.')
+    throw new InvalidArgumentError(
+      'Write name=value, at most 50 times. A name begins with a letter and has at most 64 letters, digits or _; a value has at most 1,000 characters.',
+    )
   }
   return variables
 }

@@ -5,14 +5,14 @@ import { CONTENT_SCHEMAS, MessageContent } from './content.ts'
 import { basicRules } from './rules.ts'
 import { renderContent, type Variables } from './variables.ts'
 
-// Stored content with variables gets its values when a message is made. The rules hold for what is sent, so it is checked again then.
+// Stored content with variables is rendered when a message or a campaign is accepted. The rules hold for what is sent, so it is checked again then.
 
 const check = createSchemaCompiler(CONTENT_SCHEMAS)(refTo(MessageContent))
 
-type Made = { content: MessageContent; violations: Violation[]; missing: Violation[] }
+type Checked = { content: MessageContent; violations: Violation[]; missing: Violation[] }
 
-/** Puts values into stored content. It can be sent if there are no violations and nothing is missing. The paths begin at the content. */
-export function makeContent(stored: MessageContent, basic: boolean, values: Variables): Made {
+/** Renders stored content. It can be sent if there are no violations and nothing is missing. The paths begin at the content. */
+export function renderAndCheck(stored: MessageContent, basic: boolean, values: Variables): Checked {
   const { content, missing, explain } = renderContent(stored, values)
   const violations = explain([...check(content), ...(basic ? basicRules(content, '') : [])])
   return { content: content as MessageContent, violations, missing }

@@ -14,11 +14,11 @@ export const FieldVariables = Type.Object(
   {
     path: Type.String({ description: 'The path of the field in the body.' }),
     names: Type.Array(Type.String(), { description: 'The names of its variables, each once.' }),
-    required: Type.Array(Type.String(), { description: 'Those without a default, which need values.' }),
+    required: Type.Array(Type.String(), { description: 'The names of the variables that have no default, and so need a value.' }),
     charactersLeft: Type.Optional(
       Type.Integer({
         description:
-          'How many characters its values may have together, defaults included. A value counts each time that its variable appears; in an address, after percent-encoding. All fields of a contact share its space.',
+          'How many characters the values and defaults of the field may have together. A value counts each time that its variable appears; in an address, after percent-encoding. All fields of a contact share one space. Absent if the field has no maximum length.',
       }),
     ),
     bytesLeft: Type.Optional(Type.Integer({ description: 'In Basic mode: the same in bytes, in UTF-8.' })),

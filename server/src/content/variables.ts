@@ -16,15 +16,15 @@ const VALUE_MAX_LENGTH = 1_000
 /** A default has no braces. So the search stops at the next brace, and its time grows with the length of the text, whatever the text is. */
 const PLACEHOLDER = new RegExp(String.raw`\\\{\{|\{\{(${NAME})(?:\|([^{}]*))?\}\}`, 'g')
 
-/** In a content as a whole, the SMS included. Each costs time, and 256 KiB of placeholders would become 50 MB of values. */
+/** In inline content and its SMS together. Each costs time, and 256 KiB of them would become 50 MB of values. */
 const MAX_PLACEHOLDERS = 200
 
-/** Fields that have variables, and whose whole text follows a pattern. Without a value, this sample replaces all of the text. */
+/** Fields whose whole text follows a pattern. If a value is missing, this sample replaces all of the text. */
 const SAMPLES = new Map([
   ['phoneNumbers', '+48500100200'],
   ['email', 'a@example.com'],
 ])
-/** What an empty text becomes without a value. */
+/** Replaces a missing value if the text has no other characters, so that it is not empty. */
 const SAMPLE = 'x'
 /** The fields whose texts may have variables, by their names in content and in buttons. */
 const TEXTS = new Set([...SAMPLES.keys(), 'content', 'title', 'text', 'payload', 'description', 'name', 'organization'])
@@ -84,7 +84,7 @@ export function variablesOf(given: unknown = {}): Variables | undefined {
 
 const isValue = (value: unknown) => typeof value === 'string' && lengthOf(value) <= VALUE_MAX_LENGTH && isStorable(value)
 
-/** Other texts are refused as they are. Encoded in an address, a wrong character of a default would not be found. */
+/** Other texts are not rendered, so that the schema refuses them: percent-encoding would hide the wrong character. */
 const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0')
 
 /**
@@ -96,7 +96,7 @@ export function renderContent(content: unknown, values: Variables | undefined, p
   const found: Found = { fields: [], violations: [], missing: [], placeholdersLeft: MAX_PLACEHOLDERS }
   const rendered = walk({ value: content, field: '', path }, values, found)
   const { fields, violations, missing, placeholdersLeft } = found
-  if (placeholdersLeft < 0) violations.push({ path, reason: `must have at most ${MAX_PLACEHOLDERS} variables` })
+  if (placeholdersLeft < 0) violations.push({ path, reason: `must have at most ${MAX_PLACEHOLDERS} occurrences of {{name}} and \\{{` })
   const explain = (ofContent: Violation[]) => [...violations, ...namingVariables(ofContent, found)]
   return { content: rendered, fields, missing: values === undefined ? [] : missing, explain }
 }
@@ -126,7 +126,7 @@ function textAt({ value: text, field, path }: Part<string>, values: Variables | 
   const about = aboutField(path, text, placeholders)
   if (about.names.length > 0) found.fields.push(about)
   if (isAddress && !hasFixedOrigin(text, placeholders)) {
-    found.violations.push({ path, reason: 'must have its scheme and host before the first variable, with a / after the host' })
+    found.violations.push({ path, reason: 'must have its scheme and host before the first variable, and /, ? or # after the host' })
     return text
   }
   const sample = about.literal === '' ? SAMPLE : ''
@@ -140,7 +140,7 @@ function textAt({ value: text, field, path }: Part<string>, values: Variables | 
   return missing.size > 0 ? (SAMPLES.get(field) ?? rendered) : rendered
 }
 
-/** The values come from outside, and a name may be that of something that every object has. */
+/** A name may be that of an inherited property, such as `constructor`. */
 function valueNamed(name: string, values: Variables = {}): string | undefined {
   return Object.hasOwn(values, name) ? values[name] : undefined
 }
@@ -188,8 +188,8 @@ function hasFixedOrigin(address: string, placeholders: Placeholder[]): boolean {
 const MAX_NAMED = 10
 
 /**
- * Says in violations of fields with variables which variables these are: their values may be too long, and not what the caller wrote. A field
- * that breaks a rule about variables is not checked any further.
+ * Adds the names of a field's variables to its violations, since the values may be the cause. A field that breaks a rule about variables has no
+ * other violations.
  */
 function namingVariables(ofContent: Violation[], { fields, violations }: Found): Violation[] {
   const refused = new Set(violations.map(({ path }) => path))
@@ -200,7 +200,8 @@ function namingVariables(ofContent: Violation[], { fields, violations }: Found):
       const [...all] = names.get(path) ?? []
       if (all.length === 0) return { path, reason }
       const more = all.length > MAX_NAMED ? ` and ${all.length - MAX_NAMED} more` : ''
-      return { path, reason: `${reason}; it has the variable${all.length > 1 ? 's' : ''} ${all.slice(0, MAX_NAMED).join(', ')}${more}` }
+      const named = all.slice(0, MAX_NAMED).join(', ')
+      return { path, reason: `${reason}, with the ${all.length > 1 ? 'values of the variables' : 'value of the variable'} ${named}${more}` }
     })
 }
 
@@ -209,7 +210,7 @@ function namesByPath(fields: VariableField[]): Map<string, Set<string>> {
   const result = new Map<string, Set<string>>()
   for (const { path, names } of fields) {
     for (let at = path; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
-      // That a list has too many items has nothing to do with variables.
+      // The number of items in a list does not depend on variables.
       if (at === path || !/\/(buttons|cards|phoneNumbers)$/.test(at)) result.set(at, (result.get(at) ?? new Set()).union(new Set(names)))
     }
   }

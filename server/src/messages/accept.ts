@@ -28,7 +28,7 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   /** As `+` and digits. Each recipient gets a message of its own. */
   recipients: string[]
   test: boolean
-  /** The content of the template that `message.inline` was made from, if that content has variables. */
+  /** The id of the template's content from which `message.inline` was rendered. */
   renderedFrom?: number
   fallback?: Fallback | undefined
   /** False if a quota of the account is used up. */
@@ -52,7 +52,7 @@ type Submitted = Pick<Submission, 'agentId' | 'recipients' | 'message'>
 /** The key or the account of the caller has changed since the caller was looked up, or the key has expired. Nothing was accepted. */
 export class UnconfirmedCaller extends Error {}
 
-/** The result of a submission. `no-room`: a quota of the account is exceeded. `to-render`: the template has variables, and this content. */
+/** The result of a submission. `no-room`: a quota of the account is exceeded. `to-render`: the request is to be submitted again with this content, rendered: it may have variables, or is not the one that was rendered. */
 export type Outcome =
   | { is: 'accepted' | 'replayed'; messageIds: string[] }
   | { is: 'refused'; error: unknown }

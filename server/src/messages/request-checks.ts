@@ -8,7 +8,7 @@ import { requestHash } from './request-hash.ts'
 import { type MessageRequest, prepareMessage } from './schemas.ts'
 import { type Fallback, fallbackOf } from './sms-fallback.ts'
 
-// What the schemas of requests to send a message or a campaign cannot do.
+// Checks and steps of requests to send a message or a campaign that no schema can express.
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -17,12 +17,12 @@ declare module 'fastify' {
   }
 }
 
-/** Runs before the body is validated. */
+/** Keeps the body as received: validation replaces the variables in it. */
 export async function keepReceived(request: FastifyRequest): Promise<void> {
   request.received = request.body
 }
 
-/** A request that is tried again has the same body as it was received, whatever its variables become in a later version. */
+/** Hashes the body as received, so that a retry matches even if a later version of Herald renders variables differently. */
 export const hashOf = (request: FastifyRequest) => requestHash(request.received)
 
 /** The fallback of a request. Its text is measured with its values, so violations name the variables. */

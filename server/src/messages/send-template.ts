@@ -1,5 +1,5 @@
 import { countUsage, ROW_BYTES } from '../accounts/usage.ts'
-import { makeContent } from '../content/check.ts'
+import { renderAndCheck } from '../content/check.ts'
 import type { MessageContent } from '../content/content.ts'
 import type { Executor } from '../db/pool.ts'
 import { PRIORITIES } from './states.ts'
@@ -28,7 +28,7 @@ type Sent = { messageId: string } | { why: NotSent }
 type Row = { messageId: string | null; why: NotSent | 'to-render' | null; contentId: number }
 
 /**
- * Accepts the template as a message of its own, in the transaction of the reply. Its variables have their defaults, since nobody gives values.
+ * Accepts the template as a message of its own, in the transaction of the reply. Its variables have their defaults, since the request has no values.
  * Returns the message's id, or why there is none.
  */
 export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Promise<Sent> {
@@ -37,7 +37,7 @@ export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Pro
   return await sendRendered(db, wanted)
 }
 
-/** `rendered`: what a content of the template became, if that has variables. */
+/** `rendered`: the rendered content of the template, and the id of its source. */
 async function sendRendered(db: Executor, wanted: RequestedTemplate, rendered?: { from: number; content: MessageContent }): Promise<Sent> {
   const { accountId, agentId, recipient, templateId, triggeredBy, test } = wanted
   const content = rendered === undefined ? null : JSON.stringify(rendered.content)
@@ -47,7 +47,7 @@ async function sendRendered(db: Executor, wanted: RequestedTemplate, rendered?: 
   if (messageId !== null) return { messageId }
   if (why !== 'to-render') return { why: why as NotSent }
   const { message, basic } = await readTemplateContent(db, accountId, contentId)
-  const made = makeContent(message, basic, {})
+  const made = renderAndCheck(message, basic, {})
   const [missing] = made.missing
   if (missing !== undefined) return { why: `the template ${templateId} ${missing.reason}` }
   if (made.violations.length > 0) return { why: 'invalid-content' }

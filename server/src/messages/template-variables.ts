@@ -1,4 +1,4 @@
-import { makeContent } from '../content/check.ts'
+import { renderAndCheck } from '../content/check.ts'
 import type { MessageContent } from '../content/content.ts'
 import type { Executor } from '../db/pool.ts'
 import { ApiError, type Violation } from '../errors.ts'
@@ -13,7 +13,7 @@ type TemplateContent = { id: number; basic: boolean; message: MessageContent }
 /** In SQL: whether the content `c` may have variables. For a template of 2 KB, this takes 0.01 ms. */
 const HAS_VARIABLES = `strpos(c.message::text, '{{') > 0`
 
-/** In SQL: whether the content `c` of a template needs values first. `from`: the content whose values are there, or null. */
+/** In SQL: whether the content `c` of a template has to be rendered first. `from`: the id of the content that was rendered, or null. */
 export const isToRender = (from: string) => `case when ${from} is null then ${HAS_VARIABLES} else ${from} <> c.id end`
 
 export async function readTemplateContent(db: Executor, accountId: number, id: number): Promise<TemplateContent> {
@@ -25,7 +25,7 @@ export async function readTemplateContent(db: Executor, accountId: number, id: n
 /** A bound for memory: a content has at most 256 KiB. */
 const MAX_KNOWN = 100
 
-/** Remembers the contents with variables that were sent last, so that the next message of a template needs no second statement. */
+/** Keeps the contents with variables that were used last, so that a further message of a template takes one statement instead of three. */
 export function createTemplateMemory(db: Executor) {
   // By template. Requests that ask for the same content at once share the statement that reads it.
   const known = new Map<string, { id: number; content: Promise<TemplateContent> }>()
@@ -54,7 +54,7 @@ export function createTemplateMemory(db: Executor) {
       known.delete(key)
       throw error
     })
-    if (hasVariables(template)) return withValues(submission, template)
+    if (mayHaveVariables(template)) return withValues(submission, template)
     // The template had variables before it was replaced.
     known.delete(key)
     return submission
@@ -71,24 +71,24 @@ export function createTemplateMemory(db: Executor) {
   return { withKnown, withContent }
 }
 
-const hasVariables = ({ message }: TemplateContent) => JSON.stringify(message).includes('{{')
+const mayHaveVariables = ({ message }: TemplateContent) => JSON.stringify(message).includes('{{')
 
-/** What a request has to say of its content. */
+/** The fields of a request that give its content. */
 type WithTemplate = Pick<Submission, 'message' | 'variables' | 'renderedFrom'>
 
-/** The request with what its template says. Throws if a value is missing, or if the content breaks a rule with the values. */
+/** Renders the template with the values of the request. Throws if a value is missing, or if the content breaks a rule with the values. */
 export function withValues<Request extends WithTemplate>(request: Request, template: TemplateContent): Request {
   const { message, variables = {} } = request
-  const { content, violations, missing } = makeContent(template.message, template.basic, variables)
+  const { content, violations, missing } = renderAndCheck(template.message, template.basic, variables)
   if (violations.length > 0) throw new ApiError('RCS_INVALID_MESSAGE', { details: ofTemplate([...violations, ...missing]) })
   if (missing.length > 0) throw new ApiError('RCS_MISSING_VARIABLE', { details: ofTemplate(missing) })
   return { ...request, message: { ...message, inline: content }, renderedFrom: template.id }
 }
 
-/** Enough to correct a request. */
+/** As many as for other errors (http/validation.ts). */
 const MAX_VIOLATIONS = 50
 
-/** The body names the template alone. */
+/** The body has only the id of the template, so each violation is at that. */
 function ofTemplate(violations: Violation[]): Violation[] {
   return violations
     .slice(0, MAX_VIOLATIONS)

@@ -60,7 +60,7 @@ function prepareCheck(body: unknown): Prepared & Rendered {
   return prepareTemplate(body, variables === undefined ? undefined : variablesOf(variables))
 }
 
-/** The content for people: a variable without a value and a default stands for itself. */
+/** The content for people: a variable that has neither a value nor a default stays as it was written. */
 function shown(body: unknown, fields: VariableField[]): unknown {
   const { message, variables } = fieldsOf(body)
   const placeholders = fields.flatMap(({ required }) => required.map((name) => [name, `{{${name}}}`]))
@@ -110,8 +110,17 @@ const TemplateCheck = Type.Object(
     valid: Type.Boolean(),
     violations: ViolationList,
     facts: Type.Union([refTo(ContentFacts), Type.Null()], {
-      description: 'Null if the content type is unknown. A variable without a value or a default counts as empty.',
+      description:
+        'Null if the content type is unknown. A variable that has neither a value nor a default counts as empty; a text that would then be empty counts as one character, and a phone number or email address as a sample.',
     }),
+    rendered: Type.Optional(
+      Type.Unsafe<unknown>({
+        type: 'object',
+        additionalProperties: true,
+        description:
+          'The content with the values and defaults. A variable that has neither stays as `{{name}}`. Absent if the content has no variables.',
+      }),
+    ),
     variables: Type.Optional(
       Type.Array(refTo(FieldVariables), { description: 'The fields with variables, and the space for their values.' }),
     ),

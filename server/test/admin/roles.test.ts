@@ -163,14 +163,12 @@ describe('an admin', () => {
     ])
   })
 
-  test('changes nobody’s role by adding the person again, least of all their own', async () => {
+  test('cannot change a role by adding the person again, not even their own', async () => {
     const own = await newAccount()
     const { email, personId } = await newPerson('admin', [own])
     const { ask } = await sessionOf(personId)
     const add = (role: string) => ask('POST', `/accounts/${own}/people`, { email: email.toUpperCase(), name: 'Again', role }, SAME_SITE)
-    assertError(await add('viewer'), 409, 'RCS_REFUSED', [
-      ['', `${email} is admin in this account already; change the role of that person instead.`],
-    ])
+    assertError(await add('viewer'), 409, 'RCS_REFUSED', [['', `${email} already has the role admin in this account; change it instead.`]])
     assert.equal((await add('admin')).status, 201, 'a repeated request changes nothing')
     assert.deepEqual((await findPerson(pool, { personId })).roles, [{ accountId: own, role: 'admin' }])
   })

@@ -64,15 +64,20 @@ describe('variables of a message', () => {
       { ...inline('{{a}}{{a}}{{a}}{{a}}'), variables: long },
       'RCS_INVALID_MESSAGE',
       content,
-      'must have at most 3072 characters; it has the variable a',
+      'must have at most 3072 characters, with the value of the variable a',
     )
     await refused(
       { ...inline('{{a}} {{b}}'), basic: true, variables: { a: 'ą'.repeat(79), b: 'bc' } },
       'RCS_INVALID_MESSAGE',
       content,
-      'has 161 bytes in UTF-8; Basic mode allows 160; it has the variables a, b',
+      'has 161 bytes in UTF-8; Basic mode allows 160, with the values of the variables a, b',
     )
-    await refused({ ...inline('{{a}}'), variables: { a: '' } }, 'RCS_INVALID_MESSAGE', content, 'must not be empty; it has the variable a')
+    await refused(
+      { ...inline('{{a}}'), variables: { a: '' } },
+      'RCS_INVALID_MESSAGE',
+      content,
+      'must not be empty, with the value of the variable a',
+    )
     const sms = (variables: object) => ({
       smsFallback: { ...SMS, smsMessagesPlan: [{ content: '{{a}}{{b}}' }] },
       variables,
@@ -81,21 +86,21 @@ describe('variables of a message', () => {
       sms({ a: 'x'.repeat(160), b: 'y' }),
       'RCS_INVALID_SMS_FALLBACK',
       '/smsFallback/smsMessagesPlan/0/content',
-      'takes 2 SMS in GSM-7; set multipart to allow up to 10; it has the variables a, b',
+      'takes 2 SMS in GSM-7; set multipart to allow up to 10, with the values of the variables a, b',
     )
     const contact = { type: 'CONTACT', content: '{{a}}', data: { name: 'x'.repeat(200), phoneNumbers: ['+48500100200'] } }
     await refused(
       { message: { inline: { ...contact, content: '{{a}}{{a}}{{a}}' } }, variables: { a: 'x'.repeat(1000) } },
       'RCS_INVALID_MESSAGE',
       '/message/inline',
-      'is sent as one text of 3215 characters; content and data together must have at most 3072; it has the variable a',
+      'is sent as one text of 3215 characters; content and data together must have at most 3072, with the value of the variable a',
     )
   })
 
   test('never change the scheme or the host of an address', async () => {
     const { send, request } = await newCaller()
     const path = '/message/inline/data/fileUrl'
-    const reason = 'must have its scheme and host before the first variable, with a / after the host'
+    const reason = 'must have its scheme and host before the first variable, and /, ? or # after the host'
     for (const fileUrl of ['https://{{host}}/a.pdf', 'https://{{host|x/}}', 'https://good.com{{host|/}}', 'https://{{host|a?b}}/p'])
       assertError(
         await send(newKey(), request({ message: { inline: { type: 'FILE', data: { fileUrl } } }, variables: { host: 'example.com' } })),
@@ -147,7 +152,7 @@ describe('variables of a message', () => {
 
   test('are at most 200 in a message, so that none takes long', async () => {
     const { send, request, template } = await newCaller()
-    const reason = 'must have at most 200 variables'
+    const reason = 'must have at most 200 occurrences of {{name}} and \\{{'
     assert.equal(
       (await send(newKey(), request({ ...inline('{{a}}'.repeat(199).concat('{{b}}')), variables: { a: '', b: 'x' } }))).status,
       202,
@@ -207,9 +212,9 @@ describe('variables of a template', () => {
     }
     const missing = 'names a template whose /content has the variable a, which has no value and no default'
     await refused(text('{{a}}'), {}, 'RCS_MISSING_VARIABLE', missing)
-    const tooLong = 'names a template whose /content must have at most 3072 characters; it has the variable a'
+    const tooLong = 'names a template whose /content must have at most 3072 characters, with the value of the variable a'
     await refused(text('{{a}}'.repeat(4)), { a: 'x'.repeat(1_000) }, 'RCS_INVALID_MESSAGE', tooLong)
-    const bytes = 'names a template whose /content has 161 bytes in UTF-8; Basic mode allows 160; it has the variable a'
+    const bytes = 'names a template whose /content has 161 bytes in UTF-8; Basic mode allows 160, with the value of the variable a'
     await refused(text('{{a}}'), { a: 'x'.repeat(161) }, 'RCS_INVALID_MESSAGE', bytes, true)
     const many = {
       type: 'CAROUSEL',
@@ -257,7 +262,7 @@ describe('variables of a template', () => {
     const { ask } = await newCaller()
     const body = { name: 'X', message: { type: 'CARD', data: { title: `{{a|${'x'.repeat(201)}}}` } } }
     assertError(await ask('POST', '/templates', body), 400, 'RCS_INVALID_MESSAGE', [
-      ['/message/data/title', 'must have at most 200 characters; it has the variable a'],
+      ['/message/data/title', 'must have at most 200 characters, with the value of the variable a'],
     ])
   })
 })

@@ -272,7 +272,7 @@ describe('accepting a message', () => {
       // The node then knows the caller, and all connections of its pool are open: each of these reads takes one.
       const { body } = await send(newKey(), request())
       await Promise.all(Array.from({ length: 30 }, () => caller.ask('GET', `/messages/${body.messageId}`)))
-      // The first message of a template with variables takes one more, in which the node learns the content.
+      // The first message of a template with variables takes two more: one reads the content, one accepts again.
       const personal = {
         message: { templateId: await caller.template({ ...TEXT, content: 'Hello {{name}}' }) },
         variables: { name: 'Anna' },

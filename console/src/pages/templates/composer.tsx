@@ -57,7 +57,7 @@ function Composer({ place, id, template, saved }: Props) {
   const { work, change } = own
   const [samples, setSamples] = useSamples(id)
   const result = useCheck((variables) => ({ ...bodyOf(work, saved?.status ?? 'DRAFT'), ...sampleValues(variables, samples) }))
-  // Without Herald, nobody knows what the variables become.
+  // If the check fails, the phones draw the content as it is written.
   const { drawn, images, retry } = useDrawn((result.problem === undefined && result.check?.rendered) || work.message)
   const templates = useTemplates(JSON.stringify(work.message).includes('"trigger_template"'))
   const problemOf = (pointer: string) => result.check?.violations.find(({ path }) => path === pointer)?.reason

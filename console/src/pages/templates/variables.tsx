@@ -5,7 +5,7 @@ import { whereOf } from './where.ts'
 /** A field with variables, as the check has it. */
 export type FieldVariables = { path: string; names: string[]; required: string[]; charactersLeft?: number; bytesLeft?: number }
 
-/** The values that a person has typed, by the names of the variables. An empty one is none. */
+/** The values that a person has typed, by the names of the variables. An empty value counts as none. */
 export type Values = Record<string, string>
 
 export const namesOf = (fields: FieldVariables[]) => [...new Set(fields.flatMap(({ names }) => names))]
@@ -16,7 +16,7 @@ export function givenValues(names: string[], values: Values): { variables?: Valu
   return given.length === 0 ? {} : { variables: Object.fromEntries(given) }
 }
 
-/** The same for a check, once there is a value: the variables that still need one are drawn as three dots. */
+/** The values for a check: three dots for each required variable without a sample. None if the person has given no sample at all. */
 export function sampleValues(fields: FieldVariables[], values: Values): { variables?: Values } {
   const { variables } = givenValues(namesOf(fields), values)
   if (variables === undefined) return {}
