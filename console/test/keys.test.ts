@@ -62,7 +62,11 @@ test('a new key works with the command that the page shows', browserTest, async 
   await row.getByText('from 127.0.0.0/8').waitFor()
   await row.getByText('Active').waitFor()
   // The list follows the use of the key, at the latest when it is read again.
-  await row.getByRole('cell').nth(2).getByText(/now|ago/).waitFor()
+  await row
+    .getByRole('cell')
+    .nth(2)
+    .getByText(/now|ago/)
+    .waitFor()
   assert.equal(await page.getByText('hs_').count(), 0)
   assert.deepEqual(problems, [])
 })

@@ -102,6 +102,17 @@ export const TEMPLATES: State[] = [
     },
   },
   {
+    name: 'a template with variables',
+    open: async (page) => {
+      await openTemplate(page)
+      const long = 'the_number_of_the_order_as_the_shop_and_its_courier_write_it_all'
+      await field(page, 'Title').fill(`Hello {{name|there}}, {{${long}}}`)
+      await field(page, long).fill('1002/7')
+      await field(page, 'name').fill('x'.repeat(300))
+      await page.getByText('must have at most 200 characters, with the values of the variables').first().waitFor()
+    },
+  },
+  {
     name: 'a template, its picture',
     refused: 422,
     open: async (page) => {
