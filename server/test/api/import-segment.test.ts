@@ -22,7 +22,7 @@ const CSV = { 'content-type': 'text/csv' }
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, n) => `+48${500_000_000 + from + n}`)
 const file = (lines: string[]) => `phone,city\n${lines.map((line) => `${line},Gdynia\n`).join('')}`
 
-type Upload = { request: ClientRequest; response: Promise<{ status: number; body: any }> }
+type Upload = { request: ClientRequest; response: Promise<{ status: number; body: any }>; closed: Promise<unknown> }
 
 async function setUp(base = url) {
   const { accountId, authorization } = await createCaller(pool)
@@ -32,7 +32,9 @@ async function setUp(base = url) {
     sent.on('error', () => {})
     const response = once(sent, 'response').then(async ([incoming]) => ({ status: incoming.statusCode, body: await readBody(incoming) }))
     response.catch(() => {})
-    return { request: sent, response }
+    // It may be closed before a test waits for that.
+    const closed = new Promise((resolve) => sent.once('close', resolve))
+    return { request: sent, response, closed }
   }
   const send = (id: number | string, body: string | undefined, headers: Record<string, string> = CSV) =>
     call(`${base}/v1/segments/${id}/import`, { method: 'PUT', authorization, headers, body })
@@ -173,7 +175,7 @@ describe('an upload', () => {
       assert.deepEqual([status, body.code], [408, 'RCS_REQUEST_TIMEOUT'])
       assert.deepEqual(body.details, [{ path: '', reason: 'the client must send 1 KiB every 0.7 s, and the whole file in 1 min' }])
       await untilFree()
-      await once(upload.request, 'close')
+      await upload.closed
       assert.equal((await read(1)).status, 404)
       assert.equal((await send(1, file(numbers(3)))).status, 200)
     })
@@ -196,7 +198,7 @@ describe('an upload', () => {
     const { status, body } = await upload.response
     assert.deepEqual([status, body.code], [400, 'RCS_INVALID_REQUEST'])
     upload.request.write('more')
-    await once(upload.request, 'close')
+    await upload.closed
   })
 
   test('waits for another one of the same segment, and both are imported', async () => {
