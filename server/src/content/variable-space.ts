@@ -8,7 +8,7 @@ import { type Fields, fieldsOf } from './untrusted.ts'
 import { encodedUrl } from './urls.ts'
 import type { VariableField } from './variables.ts'
 
-// How long the values of variables may be, for those who write a content before they know the values.
+// How much space the values of variables have. The author of a template does not know the values yet.
 
 export const FieldVariables = Type.Object(
   {
