@@ -156,9 +156,10 @@ const OUTCOME = `case
       end`
 
 /**
- * Accepts a campaign in one statement, as for messages; the content of a template with variables is read and rendered, and the statement runs again. A known idempotency key gets the stored result before any check of data that may
- * have changed since. Of two concurrent requests with the same key, the second waits for the commit of the first and then gets its row.
- * Acceptance fixes the content: a template's content row is never changed, only replaced, and inline content gets a row of its own.
+ * Accepts a campaign in one statement, as for messages. If it answers `to-render`, the content of the template is read and rendered, and the
+ * statement runs again. A known idempotency key gets the stored result before any check of data that may have changed since. Of two concurrent
+ * requests with the same key, the second waits for the commit of the first and then gets its row. Acceptance fixes the content: a template's
+ * content row is never changed, only replaced, and inline or rendered content gets a row of its own.
  */
 const ACCEPT = `
   with request as materialized (
@@ -166,7 +167,8 @@ const ACCEPT = `
       uuid_v7() as new_id, reserved_bytes, ${BYTES} + reserved_bytes as bytes
     from (${RESERVED_BYTES}) as reserved
   ), checked as materialized (
-    select r.*, t.content_id as template_content, case when $15::bigint is null then t.content_id end as content_id, used.resource_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
+    select r.*, t.content_id as template_content, case when $15::bigint is null then t.content_id end as content_id,
+      used.resource_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
     from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (
       select (
         select array_agg(id) from unnest($14::bigint[]) as target (id)

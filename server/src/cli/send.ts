@@ -122,7 +122,7 @@ async function send(pool: Pool, submission: Submission, command: Command): Promi
       RCS_AGENT_NOT_FOUND: () => noSuch(`Account ${accountId} has no active agent ${agentId}.`),
       RCS_TEMPLATE_NOT_FOUND: () => noTemplate(accountId, template),
       RCS_MISSING_VARIABLE: (reason) => wrongUsage(`Template ${template} ${ofTemplate(reason)}: add --variable name=value.`),
-      RCS_INVALID_MESSAGE: (reason) => new OperatorError(`Template ${template}: ${ofTemplate(reason)}.`),
+      RCS_INVALID_MESSAGE: (reason) => new OperatorError(`Template ${template}: ${reason.replace(/^names a template whose/, 'its')}.`),
       RCS_TEMPLATE_NOT_APPROVED: () => new OperatorError(`Template ${template} is not approved; only approved templates can be sent.`),
     }),
   )

@@ -52,7 +52,10 @@ type Submitted = Pick<Submission, 'agentId' | 'recipients' | 'message'>
 /** The key or the account of the caller has changed since the caller was looked up, or the key has expired. Nothing was accepted. */
 export class UnconfirmedCaller extends Error {}
 
-/** The result of a submission. `no-room`: a quota of the account is exceeded. `to-render`: the request is to be submitted again with this content, rendered: it may have variables, or is not the one that was rendered. */
+/**
+ * The result of a submission. `no-room`: a quota of the account is exceeded. `to-render`: the template has the content `contentId`, which may
+ * have variables, or is not the one that was rendered. The request is rendered with it and submitted again.
+ */
 export type Outcome =
   | { is: 'accepted' | 'replayed'; messageIds: string[] }
   | { is: 'refused'; error: unknown }

@@ -28,7 +28,7 @@ type Sent = { messageId: string } | { why: NotSent }
 type Row = { messageId: string | null; why: NotSent | 'to-render' | null; contentId: number }
 
 /**
- * Accepts the template as a message of its own, in the transaction of the reply. Its variables have their defaults, since the request has no values.
+ * Accepts the template as a message of its own, in the transaction of the reply. Its variables have their defaults, since nobody sends values.
  * Returns the message's id, or why there is none.
  */
 export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Promise<Sent> {
@@ -83,7 +83,8 @@ export const SEND_TEMPLATE = `
     where o.id = $1
   ), created as materialized (
     select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
-      case when $7 is null then content_id end as content_id, $8::text::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
+      case when $7 is null then content_id end as content_id, $8::text::json as content, now() as accepted_at,
+      null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
       $5::uuid as triggered_by, null::uuid as campaign_id, null::json as fallback
     from checked where why is null
   ), ${storeMessages('created', PRIORITIES.transactional)}, used as (

@@ -189,13 +189,13 @@ describe('variables of a template', () => {
     assert.deepEqual((await ask('GET', `/templates/${templateId}`)).body.message, message)
   })
 
-  test('cost nothing in a template without them', async () => {
+  test('leave a message of a template without them without a copy of the content', async () => {
     const { template, accepted } = await newCaller()
     const messageId = await accepted({ message: { templateId: await template() }, variables: { name: 'Anna' } })
     assert.notEqual((await contentOf(messageId)).contentId, null)
   })
 
-  test('are replayed without their values being asked for again', async () => {
+  test('replay a repeated request with the same values', async () => {
     const { template, send, request } = await newCaller()
     const key = newKey()
     const body = request({ message: { templateId: await template(text('{{a}}')) }, variables: { a: '1' } })
@@ -204,7 +204,7 @@ describe('variables of a template', () => {
     assert.deepEqual([again.body, again.headers.get('idempotent-replayed')], [first.body, 'true'])
   })
 
-  test('must have values with which the content follows the rules', async () => {
+  test('reject values that make the content invalid', async () => {
     const { template, send, request } = await newCaller()
     const refused = async (stored: object, variables: object, code: string, reason: string, basic = false) => {
       const body = request({ message: { templateId: await template(stored, { basic }) }, variables, basic })
@@ -320,7 +320,7 @@ describe('POST /templates/check with variables', () => {
     ])
   })
 
-  test('names a space that the values just fit', async () => {
+  test('accepts values of exactly charactersLeft characters', async () => {
     const { ask } = await newCaller()
     const check = async (body: object) => (await ask('POST', '/templates/check', body)).body
     const contents = [
@@ -348,7 +348,7 @@ describe('POST /templates/check with variables', () => {
     assert.deepEqual(filled.rendered, text(`${'x'.repeat(100)} y`))
   })
 
-  test('shows the content with what is known so far', async () => {
+  test('renders values and defaults, and keeps other variables', async () => {
     const { ask } = await newCaller()
     const message = { ...text('{{a}} {{b|c}} {{d}}'), buttons: [{ id: 'a', type: 'url', text: '{{a}}', url: 'https://example.com/{{a}}' }] }
     const rendered = async (variables?: object) => (await ask('POST', '/templates/check', { message, variables })).body.rendered
@@ -358,7 +358,7 @@ describe('POST /templates/check with variables', () => {
     assert.equal((await ask('POST', '/templates/check', { message: text('none') })).body.rendered, undefined)
   })
 
-  test('says what a message would say, whatever the text and the values', async () => {
+  test('reports the same violations as POST /messages', async () => {
     const { ask, send, request } = await newCaller()
     const parts = fc.constantFrom('{{a}}', '{{b|c}}', '{{c}}', '\\{{', '{{', '}}', 'ą', ' ', 'x'.repeat(80))
     const values = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.string({ unit: 'grapheme', maxLength: 100 }))

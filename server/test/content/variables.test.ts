@@ -15,7 +15,7 @@ describe('a text with variables', () => {
     assert.equal(text('{{a}}{{b}}{{a}}', { a: '1', b: '2' }), '121')
   })
 
-  test('names what has neither', () => {
+  test('reports variables without a value or default', () => {
     assert.deepEqual(rendered('{{a}} {{b|x}} {{a}} {{c}}', { c: '1' }).missing, [
       { path: '/text', reason: 'has the variable a, which has no value and no default' },
     ])
@@ -98,7 +98,7 @@ describe('a content with variables', () => {
     assert.deepEqual([explain([]), missing], [[], []])
   })
 
-  test('of which the values come later has samples in the form of each field', () => {
+  test('has a valid sample in each field if the values come later', () => {
     const data = {
       name: '{{v}}',
       title: '{{v}}!',
