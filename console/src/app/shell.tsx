@@ -134,7 +134,8 @@ function Guarded({ at, children }: { at: string; children: ComponentChildren }) 
 
 /** What had the focus may not exist in a new place. Then the content gets it, so that Tab continues there and screen readers read it. */
 function useKeptFocus(main: RefObject<HTMLElement | null>, place: string): void {
-  useEffect(() => {
+  // Before the browser handles another key.
+  useLayoutEffect(() => {
     // On a page that was just loaded, the first stop of Tab is the link that skips the navigation.
     const isLost = navigator.userActivation.hasBeenActive && document.activeElement === document.body
     if (isLost) main.current?.focus({ preventScroll: true })

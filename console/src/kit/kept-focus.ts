@@ -1,5 +1,5 @@
 import type { RefObject } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 
 /**
  * Keeps the focus in a part of a page. A button may end what it is for, and disappear; then the part gets the focus, so that a person with a
@@ -23,7 +23,8 @@ export function useKeptFocus<Part extends HTMLElement>(): RefObject<Part | null>
       document.removeEventListener('focusin', note)
     }
   }, [])
-  useEffect(() => {
+  // Before the browser handles another key.
+  useLayoutEffect(() => {
     if (isInside.current && document.activeElement === document.body) part.current?.focus({ preventScroll: true })
   })
   return part
