@@ -1,4 +1,5 @@
 import { acceptCampaign } from '../../server/src/campaigns/accept.ts'
+import type { MessageContent } from '../../server/src/content/content.ts'
 import { CHUNK, fanOut as fanOutChunk } from '../../server/src/delivery/campaigns/fan-out.ts'
 import { startDue } from '../../server/src/delivery/campaigns/lifecycle.ts'
 import { createErasedPeople } from '../../server/src/erasure/erased.ts'
@@ -19,11 +20,17 @@ const erased = createErasedPeople(Buffer.alloc(32))
 
 const ROUNDS = 3
 const TARGET = ratioAtLeast(0.6)
+const PERSONAL_TARGET = ratioAtLeast(0.7)
 // Every recipient is in all of them. With statistics, PostgreSQL would rather sort all members for every chunk.
 const GROUPS = [1, 2, 3]
 const MIB = 2 ** 20
 
-type Sending = Database & { accountId: number; recipients: number; postmaster: number }
+const PERSONAL: MessageContent = {
+  type: 'MESSAGE',
+  content: 'Hello {{name}}, your order {{order}} leaves for {{city}} on {{day}}.',
+}
+
+type Sending = Database & { accountId: number; recipients: number; postmaster: number; message?: MessageContent }
 
 export async function measureFanOut(bench: Bench): Promise<void> {
   const recipients = bench.quick ? 50_000 : 1_000_000
@@ -34,11 +41,15 @@ export async function measureFanOut(bench: Bench): Promise<void> {
   const sending = { ...database, accountId, recipients, postmaster: postgres.postmaster }
   await createGroups(sending)
   const ours = sideOf('fan-out', () => measure(sending, () => runFanOut(sending)))
+  const personal = sideOf('with four attributes of each member in the content', () =>
+    measure({ ...sending, message: PERSONAL }, () => runFanOut(sending)),
+  )
   const bare = sideOf(`bare insert … select, in chunks of ${grouped(CHUNK)}`, () => measure(sending, (id) => runBare(sending, id)))
   const endWatching = watchMemory(process)
-  await takeTurns(bench, [ours, bare], { rounds: ROUNDS, show: showRate })
+  await takeTurns(bench, [ours, personal, bare], { rounds: ROUNDS, show: showRate })
   const { before, peak } = endWatching()
   reportRates(bench, ours, bare, TARGET)
+  reportRates(bench, personal, ours, PERSONAL_TARGET)
   reportRates(bench, bare, undefined)
   const limit = { what: 'before', ...once(before / MIB) }
   bench.report({ what: 'memory of this process at its peak', unit: 'MiB', measured: once(peak / MIB), limit })
@@ -48,7 +59,9 @@ async function createGroups({ client, accountId, recipients }: Sending): Promise
   for (const group of GROUPS) {
     await client.query('insert into groups (account_id, number) values ($1, $2)', [accountId, group])
     await client.query(
-      `insert into group_members (account_id, group_number, phone) select $1, $2, '+48' || (500000000 + n) from generate_series(1, $3::int) as n`,
+      `insert into group_members (account_id, group_number, phone, attributes)
+       select $1, $2, '+48' || (500000000 + n), json_build_object('name', 'Customer ' || n, 'city', 'Gdynia', 'order', n::text, 'day', 'Monday')
+       from generate_series(1, $3::int) as n`,
       [accountId, group, recipients],
     )
   }
@@ -73,14 +86,14 @@ async function measure(sending: Sending, work: (campaignId: string) => Promise<v
 
 let campaigns = 0
 
-async function startCampaign({ pool, accountId }: Sending): Promise<string> {
+async function startCampaign({ pool, accountId, message = MESSAGE }: Sending): Promise<string> {
   campaigns += 1
   const { campaignId } = await acceptCampaign(pool, {
     accountId,
     agentId: AGENT,
     name: 'Bench',
     segmentIds: GROUPS,
-    message: { inline: MESSAGE },
+    message: { inline: message },
     fallback: undefined,
     idempotency: { key: `${campaigns}`, hash: Buffer.alloc(32) },
   })

@@ -3,8 +3,8 @@ import * as quotas from '../src/accounts/quotas.ts'
 import * as usage from '../src/accounts/usage.ts'
 import * as campaigns from '../src/campaigns/campaigns.ts'
 import { fallbacksTable } from '../src/db/partitions.ts'
-import * as fanOut from '../src/delivery/campaigns/fan-out.ts'
 import * as lifecycle from '../src/delivery/campaigns/lifecycle.ts'
+import * as chunks from '../src/delivery/campaigns/statements.ts'
 import * as withdraw from '../src/delivery/campaigns/withdraw.ts'
 import * as cancel from '../src/delivery/cancel.ts'
 import * as claim from '../src/delivery/claim.ts'
@@ -65,7 +65,7 @@ export function hotStatements(messagesTable: string): Record<string, HotStatemen
     expiry: forExpiry(messagesTable),
     sms: forSms(messagesTable),
     replies: forReplies(),
-    campaigns: forCampaigns(messagesTable),
+    campaigns: [...forFanOut(messagesTable), ...forCampaigns(messagesTable)],
     events: forEvents(),
     counters: forCounters(),
     console: forConsole(),
@@ -162,25 +162,57 @@ const forReplies = () =>
     ['send-template', 'messages/send-template.ts', 'Accepts a template that a recipient asked for.', sendTemplate.SEND_TEMPLATE],
   )
 
-const forCampaigns = (messagesTable: string) =>
+const forFanOut = (messagesTable: string) =>
   statements(
-    ['start-campaigns', 'delivery/campaigns/lifecycle.ts', 'Starts campaigns whose start time has passed.', lifecycle.START],
-    ['find-campaign', 'delivery/campaigns/fan-out.ts', 'Finds out whether a campaign needs fan-out.', fanOut.FIND_CAMPAIGN],
-    ['lock-campaign', 'delivery/campaigns/fan-out.ts', 'Locks the next campaign to fan out.', fanOut.LOCK_CAMPAIGN],
+    ['find-campaign', 'delivery/campaigns/statements.ts', 'Finds out whether a campaign needs fan-out.', chunks.FIND_CAMPAIGN],
+    ['lock-campaign', 'delivery/campaigns/statements.ts', 'Locks the next campaign to fan out.', chunks.LOCK_CAMPAIGN],
     [
       'create-campaign-messages 2',
-      'delivery/campaigns/fan-out.ts',
+      'delivery/campaigns/statements.ts',
       'Creates the next messages of a campaign for two groups.',
-      fanOut.createFromGroups([1, 2]),
-      fanOut.IN_ORDER,
+      chunks.createFromGroups([1, 2]),
+      chunks.IN_ORDER,
     ],
     [
       'create-retried-messages',
-      'delivery/campaigns/fan-out.ts',
+      'delivery/campaigns/statements.ts',
       'Creates the next messages of a campaign that retries another one.',
-      fanOut.CREATE_RETRIED,
-      fanOut.IN_ORDER,
+      chunks.CREATE_RETRIED,
+      chunks.IN_ORDER,
     ],
+    [
+      'create-listed-messages',
+      'delivery/campaigns/statements.ts',
+      'Creates the messages of listed members, with contents of their own.',
+      chunks.CREATE_LISTED,
+      chunks.IN_ORDER,
+    ],
+    [
+      'read-members-with-attributes 2',
+      'delivery/campaigns/statements.ts',
+      'Reads the next members of two groups, with the values for variables.',
+      chunks.readMembersWithAttributes([1, 2]),
+      chunks.IN_ORDER,
+    ],
+    [
+      'read-retried-members',
+      'delivery/campaigns/statements.ts',
+      'Reads the next recipients of a retry, with what their messages had.',
+      chunks.READ_RETRIED,
+      chunks.IN_ORDER,
+    ],
+    [
+      'read-personal-campaign',
+      'delivery/campaigns/statements.ts',
+      'Reads the content, the SMS and the values of a campaign with variables.',
+      chunks.READ_PERSONAL,
+    ],
+    ['fail-unfit', 'delivery/fail.ts', 'Fails new messages whose recipients have no fitting values.', fail.failUnfitOfMonth(messagesTable)],
+  )
+
+const forCampaigns = (messagesTable: string) =>
+  statements(
+    ['start-campaigns', 'delivery/campaigns/lifecycle.ts', 'Starts campaigns whose start time has passed.', lifecycle.START],
     ['complete-campaigns', 'delivery/campaigns/lifecycle.ts', 'Completes campaigns with no message left to send.', lifecycle.COMPLETE],
     ['find-cancelled', 'delivery/campaigns/withdraw.ts', 'Finds waiting messages of cancelled campaigns.', withdraw.FIND_CANCELLED],
     [

@@ -71,6 +71,8 @@ const failures: Record<Failure, string> = {
   OPTED_OUT: optedOut,
   BLOCKED: blocked,
   ERASED: erased,
+  MISSING_VARIABLE: 'the group has no value for a variable',
+  INVALID_CONTENT: 'the values of the recipient do not fit',
 }
 
 type FallbackReason = keyof typeof FALLBACK_TRIGGERS | keyof typeof NOT_NEEDED_REASONS | SkipReason

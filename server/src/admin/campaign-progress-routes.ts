@@ -21,8 +21,17 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 const countOrNull = (description: string) => Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description })
 
 const CampaignContent = Type.Object(
-  { campaignId: CampaignId, content: ContentOfMessage, sms: Type.Optional(SmsOfMessage) },
-  { ...object, description: 'What the messages of the campaign say.' },
+  {
+    campaignId: CampaignId,
+    content: ContentOfMessage,
+    variables: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description: 'The values for members who have none of their own. Absent without variables.',
+      }),
+    ),
+    sms: Type.Optional(SmsOfMessage),
+  },
+  { ...object, description: 'What the messages of the campaign say. Variables are as they were written.' },
 )
 
 const Failures = Type.Object(

@@ -2,20 +2,21 @@ import pg from 'pg'
 import { quotaExceeded, usageOf } from '../accounts/quotas.ts'
 import { countUsage, ROW_BYTES } from '../accounts/usage.ts'
 import { templateReferences } from '../content/references.ts'
+import { mayHaveVariables } from '../content/variables.ts'
 import type { Executor } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { conflict, missingTemplates, REFERENCE_ERRORS } from '../messages/accept.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
-import { isToRender, readTemplateContent, withValues } from '../messages/template-variables.ts'
+import { HAS_VARIABLES, isToRender, readTemplateContent, requireFitting } from '../messages/template-variables.ts'
 import { parseTimestamp } from '../time.ts'
 import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
 
 /** A request that passed validation. */
 export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallbackAfterExpiry'> & {
   accountId: number
-  /** The id of the template's content from which `message.inline` was rendered. */
-  renderedFrom?: number
+  /** The id of the template's content that was checked with the variables. */
+  checkedContent?: number
   fallback: Fallback | undefined
   idempotency: { key: string; hash: Buffer }
 }
@@ -29,7 +30,7 @@ type Row = {
     | 'missing-groups'
     | 'sms-text'
     | 'bytes-quota'
-    | 'to-render'
+    | 'to-check'
     | keyof typeof REQUEST_ERRORS
   campaignId: string
   /** Of the template. */
@@ -65,9 +66,10 @@ export async function acceptCampaign(db: Executor, submission: CampaignSubmissio
   })
   if (accepted === undefined) return await acceptCampaign(db, submission)
   const { outcome, campaignId, missingTargets, missingGroups, exceeded, contentId } = accepted.rows[0] as Row
-  if (outcome === 'to-render') {
+  if (outcome === 'to-check') {
     const template = await readTemplateContent(db, submission.accountId, contentId as number)
-    return await acceptCampaign(db, withValues(submission, template))
+    requireFitting(template, submission.variables ?? {})
+    return await acceptCampaign(db, { ...submission, checkedContent: template.id })
   }
   if (outcome === 'accepted' || outcome === 'replayed') return { campaignId, replayed: outcome === 'replayed' }
   if (outcome === 'conflict') throw conflict()
@@ -107,7 +109,8 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
     scheduledAt,
     expiresAt,
     fallback,
-    renderedFrom,
+    checkedContent,
+    variables,
   } = submission
   return [
     accountId,
@@ -124,15 +127,24 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
     expiresAt === undefined ? null : parseTimestamp(expiresAt),
     fallback === undefined ? null : JSON.stringify(fallback),
     templateReferences(message.inline, '').map(({ templateId }) => templateId),
-    renderedFrom ?? null,
+    checkedContent ?? null,
+    JSON.stringify(variables ?? {}),
+    mayHaveVariables([message.inline, fallback?.plan.content]),
   ]
 }
 
 // The bytes of the campaign itself. A campaign's messages count towards the stored bytes, but not towards the messages of a day.
-const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)`
+const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)
+        + coalesce(octet_length(variables::text), 0)`
 // The minimum that the campaign's messages will store. Acceptance reserves it, since no message is refused later. The fan-out releases it.
 const RESERVED_BYTES = `
     select ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as reserved_bytes from groups where account_id = $1 and number = any($10::int[])`
+
+/** Null if neither the content nor the SMS has variables. */
+const NEEDED_VARIABLES = `
+    select case when $17::bool or exists (
+      select from templates t join contents c on c.id = t.content_id where t.account_id = $1 and t.id = $8 and ${HAS_VARIABLES}
+    ) then $16::text::json end as variables`
 
 /** SQL for the first error of request `r`, if there is one. */
 const OUTCOME = `case
@@ -146,7 +158,7 @@ const OUTCOME = `case
         when t.status <> 'APPROVED' then 'not-approved'
         when c.basic and not $7::bool then 'template-basic'
         when not c.basic and $7::bool then 'request-basic'
-        when ${isToRender('$15::bigint')} then 'to-render'
+        when $16::text <> '{}' and ${isToRender('$15::bigint')} then 'to-check'
         when a.agent_id is null then 'no-agent'
         when $8::bigint is not null and t.id is null then 'no-template'
         when missing.targets is not null then 'missing-targets'
@@ -156,19 +168,18 @@ const OUTCOME = `case
       end`
 
 /**
- * Accepts a campaign in one statement, as for messages. If it answers `to-render`, the content of the template is read and rendered, and the
- * statement runs again. A known idempotency key gets the stored result before any check of data that may have changed since. Of two concurrent
+ * Accepts a campaign in one statement, as for messages. If it answers `to-check`, the content of the template is read and checked with the
+ * variables, and the statement runs again. A known idempotency key gets the stored result before any check of data that may have changed since. Of two concurrent
  * requests with the same key, the second waits for the commit of the first and then gets its row. Acceptance fixes the content: a template's
- * content row is never changed, only replaced, and inline or rendered content gets a row of its own.
+ * content row is never changed, only replaced, and inline content gets a row of its own.
  */
 const ACCEPT = `
   with request as materialized (
     select coalesce($11::timestamptz(3), now())::timestamptz(3) as scheduled_at, $12::timestamptz(3) as expires_at, $13::json as fallback,
-      uuid_v7() as new_id, reserved_bytes, ${BYTES} + reserved_bytes as bytes
-    from (${RESERVED_BYTES}) as reserved
+      uuid_v7() as new_id, variables, reserved_bytes, ${BYTES} + reserved_bytes as bytes
+    from (${RESERVED_BYTES}) as reserved, (${NEEDED_VARIABLES}) as needed
   ), checked as materialized (
-    select r.*, t.content_id as template_content, case when $15::bigint is null then t.content_id end as content_id,
-      used.resource_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
+    select r.*, t.content_id, used.resource_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
     from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (
       select (
         select array_agg(id) from unnest($14::bigint[]) as target (id)
@@ -193,9 +204,10 @@ const ACCEPT = `
     insert into contents (account_id, basic, message) select $1, $7, $9::text::json from mine where content_id is null
     returning id
   ), created as (
-    insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at,
-      expires_at, reserved_bytes)
-    select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at, reserved_bytes
+    insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, variables,
+      scheduled_at, expires_at, reserved_bytes)
+    select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, variables, scheduled_at, expires_at,
+      reserved_bytes
     from mine
   ), referred as (
     insert into campaign_references (account_id, campaign_id, target_id)
@@ -206,6 +218,6 @@ const ACCEPT = `
   )
   select coalesce(outcome, case when resource_id = new_id then 'accepted' when request_hash = $3 then 'replayed' else 'conflict' end) as outcome,
     coalesce(used_id, resource_id) as "campaignId", targets as "missingTargets", groups as "missingGroups", exceeded,
-    template_content as "contentId",
+    checked.content_id as "contentId",
     case outcome when 'replayed' then ${HELD_BY_STANDBY} end as held
   from checked left join keyed on true`

@@ -23,13 +23,13 @@ export const RETRIED_MEMBERS = `
       order by m.id limit 10 * $2::int
     ) as m
   ), unreached as materialized (
-    select l.recipient as phone, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
+    select l.id, l.recipient as phone, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
     from looked_at l left join lateral (
       select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
     ) as arrived on true
     where l.status = 'FAILED' and arrived.kind is null and not ${isErasedNumber('l.recipient')}
   ), member as materialized (
-    select u.phone, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
+    select u.id, u.phone, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
   ), progress as materialized (
     select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
   )`
@@ -115,8 +115,8 @@ export async function retryCampaign(db: Executor, id: string, { includeCancelled
 const RETRY = `
   with made as (
     insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, retry_of, retry_includes_cancelled, basic,
-      content_id, fallback, scheduled_at, expires_at)
-    select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, $2, basic, content_id, fallback, now(),
+      content_id, fallback, variables, scheduled_at, expires_at)
+    select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, $2, basic, content_id, fallback, variables, now(),
       now() + (expires_at - scheduled_at)
     from campaigns where id = $1 and (status = 'COMPLETED' or withdrawn_at is not null)
     on conflict (retry_of) do nothing

@@ -7,7 +7,8 @@ import { callerOf } from '../http/guard.ts'
 import { listQuery, listResponses } from '../http/list-schemas.ts'
 import { locationOf } from '../http/location.ts'
 import { checkSmsModule, fallbackOfRequest, hashOf, idempotencyKey, keepReceived } from '../messages/request-checks.ts'
-import { BODY_ERRORS, IdempotencyHeaders } from '../messages/schemas.ts'
+import { BODY_ERRORS, IdempotencyHeaders, prepareMessage } from '../messages/schemas.ts'
+import type { Fallback } from '../messages/sms-fallback.ts'
 import { incomingMoment, momentsInOrder, NoBody, NoQuery, refTo } from '../schemas.ts'
 import { acceptCampaign } from './accept.ts'
 import { moveOwnCampaign, readCampaign } from './campaigns.ts'
@@ -77,7 +78,7 @@ const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, pub
       const { campaignId, replayed } = await acceptCampaign(pool, {
         ...body,
         accountId: callerOf(request).accountId,
-        fallback: fallbackOfRequest(request, publicUrl()),
+        fallback: fallbackOfCampaign(request, publicUrl()),
         idempotency: { key: idempotencyKey(request), hash: hashOf(request) },
       })
       if (replayed) {
@@ -87,6 +88,14 @@ const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, pub
       return await reply.code(202).header('Location', locationOf(request, campaignId)).send({ campaignId })
     },
   )
+}
+
+/** The SMS is measured with the values for all members, and stored as it was written. */
+function fallbackOfCampaign(request: FastifyRequest<{ Body: CampaignRequest }>, publicUrl: string | undefined): Fallback | undefined {
+  const { body, received } = request
+  const fallback = fallbackOfRequest({ body: prepareMessage(body).value as CampaignRequest, received }, publicUrl)
+  const content = body.smsFallback?.smsMessagesPlan[0]?.content
+  return fallback && { ...fallback, plan: { ...fallback.plan, content: content as string } }
 }
 
 const readRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool }) => {

@@ -7,6 +7,7 @@ import { basicMode, COMMON, EXAMPLE, prepareMessage } from '../messages/schemas.
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from '../messages/sms-fallback.ts'
 import { OutgoingTime } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
+import type { Prepared } from '../validation.ts'
 import { CAMPAIGN_STATUSES } from './states.ts'
 
 const MAX_GROUPS = 100
@@ -44,9 +45,14 @@ export const CampaignRequest = Type.Object(
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
   },
-  { additionalProperties: false, rules: campaignRules, prepare: prepareMessage, examples: [CAMPAIGN_EXAMPLE] },
+  { additionalProperties: false, rules: campaignRules, prepare: prepareCampaign, examples: [CAMPAIGN_EXAMPLE] },
 )
 export type CampaignRequest = Static<typeof CampaignRequest>
+
+/** A campaign is checked with its values, and stored as it was written: the attributes of each member win over them. */
+function prepareCampaign(body: unknown): Prepared {
+  return { ...prepareMessage(body), value: body, missing: [] }
+}
 
 function noGroupTwice(groups: unknown[]): Violation[] {
   if (groups.length > MAX_GROUPS) return []

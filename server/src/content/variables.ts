@@ -48,7 +48,7 @@ export type Rendered = {
 }
 
 /** Whether a content may have variables. Most have none, and are not searched further: that would take ten times as long. */
-function mayHaveVariables(value: unknown): boolean {
+export function mayHaveVariables(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('{{')
   if (typeof value !== 'object' || value === null) return false
   for (const name in value) if (mayHaveVariables(value[name as keyof typeof value])) return true

@@ -103,7 +103,7 @@ export function startDelivery({
     listenForWork(hotPool, wake, logger),
     every(500, 'expire messages', expire),
     every(1_000, 'fail messages of inactive agents', failForInactiveAgents),
-    ...startCampaignLoops(hotPool, logger, erased, () => wake('messages')),
+    ...startCampaignLoops({ pool: hotPool, logger, erased, publicUrl: links.publicUrl, onQueued: () => wake('messages') }),
     every(1_000, 'fold reports and usage', fold),
     repeat('refresh statistics', logger, () => refreshStatistics(pool).then(() => STATISTICS_EVERY_MS)),
     repeat('apply retention', logger, () => applyRetention(pool).then(() => RETENTION_EVERY_MS)),

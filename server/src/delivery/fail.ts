@@ -1,5 +1,5 @@
 import { fallbacksTable, forEachMonth } from '../db/partitions.ts'
-import type { Executor } from '../db/pool.ts'
+import { columns, type Executor, lists } from '../db/pool.ts'
 import { endedUnsent, failure, MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { FAILURES, type Failure } from './failures.ts'
@@ -58,6 +58,31 @@ export async function failWaiting(db: Executor, ids: string[], reason: Failure, 
   )
   return failed.length
 }
+
+/** A new message that can't be sent, since the values of its recipient do not fit. */
+type Unfit = { messageId: string; reason: Failure; details: string }
+
+/** Fails messages in the transaction that creates them, so no worker ever sees them. They have no SMS. */
+export async function failUnfit(tx: Executor, messages: Unfit[]): Promise<void> {
+  await forEachMonth(
+    messages,
+    ({ messageId }) => messageId,
+    async (messagesTable, ofMonth) => {
+      const described = ofMonth.map(({ details, ...message }) => ({ ...message, description: `${FAILURES[message.reason]} ${details}` }))
+      const values = columns(described, 'messageId', 'reason', 'description')
+      return (await tx.query({ name: `fail-unfit ${messagesTable}`, text: failUnfitOfMonth(messagesTable), values })).rows
+    },
+  )
+}
+
+export const failUnfitOfMonth = (messagesTable: string) => `
+  with failing as materialized (
+    select q.message_id, u.reason, u.description, false as awaits_revocation, false as was_claimed
+    from unnest(${lists('uuid', 'text', 'text')}) as u (message_id, reason, description), lateral (
+      select message_id from queue q where q.message_id = u.message_id for update
+    ) as q
+  ), ${failMessages(messagesTable, 'failing', scheduleFailed)}
+  select id from failed`
 
 type Selection = { because?: string; which?: string; lock?: string }
 

@@ -9,6 +9,8 @@ export const FAILURES = {
   OPTED_OUT: 'The recipient opted out of campaign messages from this agent.',
   BLOCKED: 'The account blocks messages to the recipient.',
   ERASED: 'The data of this person was erased, so nothing is sent to the number.',
+  MISSING_VARIABLE: 'A variable of the campaign has no value for the recipient, and no default.',
+  INVALID_CONTENT: 'The content breaks a rule with the recipient’s values.',
 } as const satisfies Record<string, string>
 export type Failure = keyof typeof FAILURES
 

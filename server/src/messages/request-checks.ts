@@ -26,7 +26,7 @@ export async function keepReceived(request: FastifyRequest): Promise<void> {
 export const hashOf = (request: FastifyRequest) => requestHash(request.received)
 
 /** The fallback of a request. Its text is measured with its values, so violations name the variables. */
-export function fallbackOfRequest(request: FastifyRequest<{ Body: WithFallback }>, publicUrl: string | undefined): Fallback | undefined {
+export function fallbackOfRequest(request: { body: WithFallback; received: unknown }, publicUrl: string | undefined): Fallback | undefined {
   const { smsFallback, smsFallbackAfterExpiry } = request.body
   if (smsFallback === undefined) return undefined
   const fallback = fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl)

@@ -1,11 +1,13 @@
 import { type Static, Type } from 'typebox'
 import { PhoneNumber } from '../content/fields.ts'
 import { fieldsOf } from '../content/untrusted.ts'
+import { renderContent, type Variables } from '../content/variables.ts'
 import type { Violation } from '../errors.ts'
 import { CODE_LENGTH, shortLink } from '../links/codes.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { composeText, encodingFor, nonGsm7Characters } from '../sms/compose.ts'
 import { measureText } from '../sms/segments.ts'
+import { lengthOf } from '../text-length.ts'
 import { parseTimestamp } from '../time.ts'
 
 // The SMS that is sent if RCS does not reach a recipient: the fields of a request, and the stored form.
@@ -13,6 +15,8 @@ import { parseTimestamp } from '../time.ts'
 const MAX_DELAY_SECONDS = 604_800
 const MAX_SEGMENTS = 10
 const MAX_CONSENTS = 100
+const TEXT_MAX_LENGTH = 1530
+const VARIANT_PATH = '/smsFallback/smsMessagesPlan/0'
 
 const flag = (description: string) => Type.Optional(Type.Boolean({ default: false, description }))
 const SendTime = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
@@ -55,7 +59,7 @@ const PlanParams = Type.Object(
 
 const Variant = Type.Object(
   {
-    content: Type.String({ minLength: 1, maxLength: 1530, description: 'The text.' }),
+    content: Type.String({ minLength: 1, maxLength: TEXT_MAX_LENGTH, description: 'The text.' }),
     multipart: flag(`Whether the text may take several SMS, up to ${MAX_SEGMENTS}.`),
     diacriticalSigns: flag('Whether letters that GSM-7 lacks keep their diacritics; if not, `ą` is sent as `a`.'),
     urlShortening: flag('Whether http(s) links are replaced by short links of this service, which count clicks.'),
@@ -136,6 +140,8 @@ export type Fallback = {
   afterExpiry: boolean
   afterExpiryDelaySeconds: number | undefined
   afterExpiryNotBefore: Date | undefined
+  /** Whether the text may take several SMS. */
+  multipart: boolean
 }
 
 /** `publicUrl`: the start of every short link; undefined if the operator has not set it. */
@@ -143,7 +149,7 @@ export function fallbackOf(fallback: Static<typeof SmsFallback>, after: AfterExp
   const { planParams, smsMessagesPlan } = fallback
   const variant = smsMessagesPlan[0] as Static<typeof Variant>
   const { sender, mode = 'AUTO', campaign, controlGroup = false, quarantine = false, ignoreStatus = false } = planParams
-  const { content, diacriticalSigns = false, urlShortening = false } = variant
+  const { content, diacriticalSigns = false, urlShortening = false, multipart = false } = variant
   const copies = planParams.useTestNumbers ? (planParams.testNumbers ?? []).map((number) => normalisePhoneNumber(number) as string) : []
   return {
     plan: {
@@ -165,7 +171,26 @@ export function fallbackOf(fallback: Static<typeof SmsFallback>, after: AfterExp
     afterExpiry: after !== undefined,
     afterExpiryDelaySeconds: after?.delay,
     afterExpiryNotBefore: timeOf(after?.sendTime),
+    multipart,
   }
+}
+
+/** The SMS of one member of a campaign. Without variables, it is the same for all. */
+export function renderFallback(fallback: Fallback, values: Variables, publicUrl: string | undefined) {
+  const { plan, multipart } = fallback
+  const text = { content: plan.content }
+  const { content: rendered, missing, explain } = renderContent(text, values, VARIANT_PATH)
+  if (rendered === text) return { fallback, missing }
+  const { content } = rendered as typeof text
+  const { segments, violations } = measured(plan.mode, { ...plan, content, multipart }, publicUrl)
+  const found = explain([...ofLength(content), ...violations])
+  return { fallback: { ...fallback, plan: { ...plan, content }, segments, violations: found }, missing }
+}
+
+/** The rules of the schema, for a text that was rendered later. */
+function ofLength(content: string): Violation[] {
+  if (content === '') return unfit(0, 'must not be empty').violations
+  return lengthOf(content) > TEXT_MAX_LENGTH ? unfit(0, `must have at most ${TEXT_MAX_LENGTH} characters`).violations : []
 }
 
 function timeOf(text: string | undefined): Date | undefined {
@@ -191,7 +216,7 @@ function measured(mode: SmsPlan['mode'], variant: Static<typeof Variant>, public
 }
 
 function unfit(segments: number, reason: string, field: keyof Static<typeof Variant> = 'content') {
-  return { segments, violations: [{ path: `/smsFallback/smsMessagesPlan/0/${field}`, reason }] }
+  return { segments, violations: [{ path: `${VARIANT_PATH}/${field}`, reason }] }
 }
 
 /** A step that stores the fallbacks of messages. `source` names a step with `id`, `account_id` and `fallback`: a Fallback as JSON. */

@@ -207,7 +207,7 @@ export const PLACES: Place[] = [
     table: 'removed_members',
     key: { account_id: 'int', group_number: 'int', phone: 'text', generation: 'int' },
     mine: 't.phone = $1',
-    columns: `t.group_number as "group", t.removed_at as "removedAt"`,
+    columns: `t.group_number as "group", t.removed_at as "removedAt", t.attributes`,
   },
   {
     name: 'smsQueue',

@@ -42,13 +42,13 @@ export async function fillGroups(db: Executor, accountId: number, groups: Readon
 
 type Fields = Partial<Omit<CampaignSubmission, 'accountId' | 'agentId' | 'fallback' | 'idempotency'>> & {
   /** With an SMS fallback, which is due as soon as the message fails. */
-  sms?: { planParams?: Record<string, unknown>; afterExpiry?: { delay?: number; sendTime?: string } }
+  sms?: { planParams?: Record<string, unknown>; variant?: Record<string, unknown>; afterExpiry?: { delay?: number; sendTime?: string } }
 }
 
 /** Accepts a campaign, by default to group 1, and returns its id once it is due. */
 export async function acceptedCampaign(db: Executor, sender: { accountId: number; agentId: string }, fields: Fields = {}): Promise<string> {
   const { sms, ...others } = fields
-  const plan = smsFallback(sms?.planParams) as Parameters<typeof fallbackOf>[0]
+  const plan = smsFallback(sms?.planParams, sms?.variant) as Parameters<typeof fallbackOf>[0]
   const { campaignId } = await acceptCampaign(db, {
     name: 'Spring sale',
     segmentIds: [1],

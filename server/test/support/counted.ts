@@ -131,7 +131,7 @@ const COMPARE_USAGE = `
                   + coalesce(octet_length(f.plan::text), 0))
                 from messages m left join sms_fallbacks f on f.message_id = m.id where m.account_id = a.id), 0)
         + coalesce((select sum(octet_length(c.message::text)) from contents c where c.account_id = a.id), 0)
-        + coalesce((select sum(${ROW_BYTES} + coalesce(octet_length(c.fallback::text), 0)) from campaigns c
+        + coalesce((select sum(${ROW_BYTES} + coalesce(octet_length(c.fallback::text), 0) + coalesce(octet_length(c.variables::text), 0)) from campaigns c
                     where c.account_id = a.id and c.retry_of is null), 0)
         + coalesce((select sum(g.bytes) from groups g where g.account_id = a.id), 0)
         + coalesce((select sum(c.reserved_bytes) from campaigns c where c.account_id = a.id and c.status <> 'CANCELLED'), 0) as bytes

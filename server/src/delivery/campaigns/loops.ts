@@ -13,8 +13,10 @@ const WITHDRAW_EVERY_MS = 1_000
 // A campaign whose fan-out failed is skipped for this long, so that the loop continues with the others.
 const SKIPPED_FOR_MS = 10_000
 
+type Options = { pool: Pool; logger: Logger; erased: ErasedPeople; publicUrl: string; onQueued: () => void }
+
 /** Starts the loops that move campaigns. They are independent: a slow or failing loop delays no other. `onQueued`: messages were queued. */
-export function startCampaignLoops(pool: Pool, logger: Logger, erased: ErasedPeople, onQueued: () => void): Loop[] {
+export function startCampaignLoops({ pool, logger, erased, publicUrl, onQueued }: Options): Loop[] {
   const skipped = new Set<string>()
 
   async function startAndComplete(): Promise<number> {
@@ -24,7 +26,7 @@ export function startCampaignLoops(pool: Pool, logger: Logger, erased: ErasedPeo
   }
 
   async function fanOutNext(): Promise<number> {
-    const { created, mayBeMore, failed } = await fanOut(pool, erased, [...skipped])
+    const { created, mayBeMore, failed } = await fanOut(pool, erased, { skipped: [...skipped], publicUrl })
     if (created > 0) onQueued()
     if (failed !== undefined) {
       logger.error({ err: failed.error }, 'failed to fan out a campaign; will retry')
