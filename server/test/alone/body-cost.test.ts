@@ -5,7 +5,7 @@ import { CONTENT_SCHEMAS } from '../../src/content/content.ts'
 import { readJson } from '../../src/http/json-body.ts'
 import { buildValidator } from '../../src/http/validation.ts'
 import { MessageRequest, TestMessageRequest } from '../../src/messages/schemas.ts'
-import { NewTemplate } from '../../src/templates/routes.ts'
+import { NewTemplate } from '../../src/templates/schemas.ts'
 import { quickestMs } from '../support/cpu.ts'
 
 // The CPU time from the bytes of a body to its rejection, for the bodies that cost most.

@@ -2,6 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { setModules } from '../../src/accounts/accounts.ts'
+import { renderForMember } from '../../src/campaigns/member-content.ts'
+import type { MessageContent } from '../../src/content/content.ts'
+import { putMembers } from '../../src/groups/put-members.ts'
 import { replaceTemplate } from '../../src/templates/templates.ts'
 import { newKey } from '../support/messages.ts'
 import { assertError } from '../support/service.ts'
@@ -268,30 +271,62 @@ describe('variables of a template', () => {
 })
 
 describe('variables of a campaign', () => {
-  const contentOfCampaign = async (id: string) =>
-    (
-      await pool.query(
-        `select c.message as content, p.fallback #>> '{plan,content}' as sms from campaigns p join contents c on c.id = p.content_id where p.id = $1`,
-        [id],
-      )
-    ).rows[0]
-
-  test('have the values of the campaign, in inline content, in templates and in SMS', async () => {
+  async function setUp() {
     const { agentId, ask, template } = await newCaller()
     await ask('PUT', '/segments/1', { name: 'Customers' })
     const create = async (fields: object) =>
       await ask('POST', '/campaigns', { agentId, name: 'Sale', segmentIds: [1], ...fields }, { 'Idempotency-Key': newKey() })
-    const stored = text('Hello {{name|there}}, {{code}}')
-    const templateId = await template(stored)
-    for (const message of [{ inline: stored }, { templateId }]) {
-      const { status, body } = await create({ message, variables: { code: '7' }, smsFallback: SMS })
-      assert.equal(status, 202)
-      assert.deepEqual(await contentOfCampaign(body.campaignId), { content: text('Hello there, 7'), sms: 'You: 7' })
+    const stored = async (fields: object) => {
+      const { status, body } = await create(fields)
+      assert.equal(status, 202, JSON.stringify(body))
+      const { rows } = await pool.query(
+        `select c.message as content, p.fallback #>> '{plan,content}' as sms, p.variables
+         from campaigns p join contents c on c.id = p.content_id where p.id = $1`,
+        [body.campaignId],
+      )
+      return rows[0]
     }
-    const reason = 'has the variable code, which has no value and no default'
-    assertError(await create({ message: { inline: stored } }), 400, 'RCS_MISSING_VARIABLE', [['/message/inline/content', reason]])
-    const named = `names a template whose /content ${reason}`
-    assertError(await create({ message: { templateId } }), 400, 'RCS_MISSING_VARIABLE', [['/message/templateId', named]])
+    return { create, stored, template }
+  }
+
+  test('are stored with the content and the SMS as they were written, since members have values of their own', async () => {
+    const { stored, template } = await setUp()
+    const content = text('Hello {{name|there}}, {{code}}')
+    for (const message of [{ inline: content }, { templateId: await template(content) }]) {
+      const expected = { content, sms: SMS.smsMessagesPlan[0]?.content, variables: { code: '7' } }
+      assert.deepEqual(await stored({ message, variables: { code: '7' }, smsFallback: SMS }), expected)
+      assert.deepEqual(await stored({ message }), { content, sms: null, variables: {} })
+    }
+  })
+
+  test('are stored only if the content or the SMS has variables', async () => {
+    const { stored, template } = await setUp()
+    const content = text('Hello')
+    for (const message of [{ inline: content }, { templateId: await template(content) }]) {
+      assert.deepEqual(await stored({ message, variables: { code: '7' } }), { content, sms: null, variables: null })
+      const { variables } = await stored({ message, variables: { code: '7' }, smsFallback: SMS })
+      assert.deepEqual(variables, { code: '7' })
+    }
+  })
+
+  test('are refused if they break a rule, at their fields', async () => {
+    const { create, template } = await setUp()
+    const content = { type: 'CARD', data: { title: '{{name}}' } }
+    const variables = { name: 'x'.repeat(201) }
+    const reason = 'must have at most 200 characters, with the value of the variable name'
+    assertError(await create({ message: { inline: content }, variables }), 400, 'RCS_INVALID_MESSAGE', [
+      ['/message/inline/data/title', reason],
+    ])
+    const named = `names a template whose /data/title ${reason}`
+    const templateId = await template(content)
+    assertError(await create({ message: { templateId }, variables }), 400, 'RCS_INVALID_MESSAGE', [['/message/templateId', named]])
+    const sms = { planParams: { sender: 'MyShop' }, smsMessagesPlan: [{ content: 'Hi {{name}}' }] }
+    assertError(await create({ message: { inline: text('Hello') }, variables, smsFallback: sms }), 400, 'RCS_INVALID_SMS_FALLBACK', [
+      [
+        '/smsFallback/smsMessagesPlan/0/content',
+        'takes 2 SMS in GSM-7; set multipart to allow up to 10, with the value of the variable name',
+      ],
+    ])
   })
 })
 
@@ -358,7 +393,7 @@ describe('POST /templates/check with variables', () => {
     assert.equal((await ask('POST', '/templates/check', { message: text('none') })).body.rendered, undefined)
   })
 
-  test('reports the same violations as POST /messages', async () => {
+  test('reports the same violations as POST /messages, and a campaign renders the same content or refuses it', async () => {
     const { ask, send, request } = await newCaller()
     const parts = fc.constantFrom('{{a}}', '{{b|c}}', '{{c}}', '\\{{', '{{', '}}', 'ą', ' ', 'x'.repeat(80))
     const values = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.string({ unit: 'grapheme', maxLength: 100 }))
@@ -368,6 +403,10 @@ describe('POST /templates/check with variables', () => {
         const checked = (await ask('POST', '/templates/check', { message, variables, basic })).body
         const sent = await send(newKey(), request({ message: { inline: message }, variables, basic }))
         assert.equal(sent.status, checked.valid ? 202 : 400, JSON.stringify(sent.body))
+        const campaign = { content: message as MessageContent, basic, variables: {}, fallback: null }
+        const member = renderForMember(campaign, variables, undefined)
+        if ('reason' in member) assert.equal(checked.valid, false, JSON.stringify(member))
+        else assert.deepEqual((await contentOf(sent.body.messageId)).content, member.content ?? message)
         if (!checked.valid) {
           const named = checked.violations.map(({ path, reason }: any) => [path.replace('/message', '/message/inline'), reason])
           assert.deepEqual(
@@ -378,5 +417,54 @@ describe('POST /templates/check with variables', () => {
       }),
       { numRuns: 60 },
     )
+  })
+
+  test('with segmentId, says for how many members the message would fail, and why', async () => {
+    const { ask, accountId } = await newCaller()
+    const check = async (body: object) => await ask('POST', '/templates/check', body)
+    await ask('PUT', '/segments/3', { name: 'Customers' })
+    const members = [{ name: 'Anna', code: '1' }, { name: 'Łucja' }, { code: 'x'.repeat(300) }, { code: '' }]
+    await putMembers(
+      pool,
+      { accountId, number: 3 },
+      members.map((attributes, index) => ({ phone: `+4850010020${index}`, attributes })) as { phone: string }[],
+    )
+    const message = { type: 'CARD', content: 'Hello {{name|there}}', data: { title: '{{code}}' } }
+    const { status, body } = await check({ message, segmentId: 3 })
+    assert.equal(status, 200)
+    assert.equal(body.valid, true)
+    assert.deepEqual(body.group, {
+      segmentId: 3,
+      members: 4,
+      checked: 4,
+      failing: 3,
+      variables: [
+        { name: 'name', longest: 5, missing: 2 },
+        { name: 'code', longest: 300, missing: 1 },
+      ],
+      examples: [
+        {
+          phone: '+48500100201',
+          reason: 'MISSING_VARIABLE',
+          description: '/data/title has the variable code, which has no value and no default.',
+        },
+        {
+          phone: '+48500100202',
+          reason: 'INVALID_CONTENT',
+          description: '/data/title must have at most 200 characters, with the value of the variable code.',
+        },
+        {
+          phone: '+48500100203',
+          reason: 'INVALID_CONTENT',
+          description: '/data/title must not be empty, with the value of the variable code.',
+        },
+      ],
+    })
+    assert.equal((await check({ message, segmentId: 3, variables: { code: '7' } })).body.group.failing, 2)
+    assert.equal((await check({ message: text('Hello'), segmentId: 3 })).body.group.failing, 0)
+    assert.equal((await check({ message: { type: 'CARD', data: {} }, segmentId: 3 })).body.group, undefined)
+    assertError(await check({ message, segmentId: 4 }), 404, 'RCS_SEGMENT_NOT_FOUND')
+    const other = await newCaller()
+    assertError(await other.ask('POST', '/templates/check', { message, segmentId: 3 }), 404, 'RCS_SEGMENT_NOT_FOUND')
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CONTENT_SCHEMAS } from '../../src/content/content.ts'
-import { TemplateToCheck } from '../../src/templates/routes.ts'
+import { TemplateToCheck } from '../../src/templates/check-routes.ts'
 import { createSchemaCompiler } from '../../src/validation.ts'
 import { CASES } from './cases.ts'
 
