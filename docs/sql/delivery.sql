@@ -91,7 +91,11 @@ select hash, account_id as "accountId" from erased_people where hash = any ((sel
 -- Reads the messages of claimed entries. (server/src/delivery/read-claimed.ts)
 prepare "read-claimed" as
 select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
-  o.reason as "stoppedBy", exists (select from erased_people) as "hasErased",
+  case when m.routing = 'capability' then
+  case (
+  select k.reachable from capabilities k join agents a on a.agent_id = k.agent_id and a.carrier = k.carrier
+  where k.phone = m.recipient and k.agent_id = m.agent_id and k.checked_at > now() - interval '24 hours') when true then 'reachable' when false then 'unreachable' else 'unknown' end
+  end as capability, o.reason as "stoppedBy", exists (select from erased_people) as "hasErased",
   case when q.held_back_attempts = q.attempts - 1
   then round(greatest(0, extract(epoch from now() - q.held_back_at)) * 1000)::float8 else 0 end as "heldBackForMs"
 from messages_2026_07 m left join contents c on c.id = m.content_id
@@ -104,6 +108,37 @@ left join lateral (
 ) as o on true
 left join queue q on o.reason is not null and q.message_id = m.id
 where m.id = any ((select $1::uuid[])::uuid[]);
+
+-- Reads what networks said about numbers. Runs only before a look-up. (server/src/delivery/capabilities.ts)
+prepare "read-capabilities" as
+select phone, (
+  select k.reachable from capabilities k join agents a on a.agent_id = k.agent_id and a.carrier = k.carrier
+  where k.phone = wanted.phone and k.agent_id = $1 and k.checked_at > now() - interval '24 hours') as reachable from unnest((select $2::text[])) as wanted (phone);
+
+-- Reads the next numbers to look up. (server/src/delivery/capabilities.ts)
+prepare "read-ahead" as
+select m.recipient as phone, exists (select from erased_people) as "hasErased"
+from queue own, lateral (
+  select message_id, attempts from queue q
+  where q.account_id = own.account_id and q.agent_id = own.agent_id and q.priority = own.priority and q.campaign_id = own.campaign_id
+    and q.due_at <= now()
+  order by q.due_at limit 5000
+) as next join messages m on m.id = next.message_id
+where own.message_id = $1 and next.attempts = 0 and case when m.routing = 'capability' then
+  case (
+  select k.reachable from capabilities k join agents a on a.agent_id = k.agent_id and a.carrier = k.carrier
+  where k.phone = m.recipient and k.agent_id = m.agent_id and k.checked_at > now() - interval '24 hours') when true then 'reachable' when false then 'unreachable' else 'unknown' end
+  end = 'unknown';
+
+-- Stores what a network said about numbers. (server/src/delivery/capabilities.ts)
+prepare "store-capabilities" as
+insert into capabilities as c (phone, agent_id, carrier, reachable, checked_at)
+select s.phone, $4, $6, s.reachable, now() - $7 * interval '1 millisecond'
+from unnest((select $1::text[]), (select $2::bool[]), (select $3::bytea[])) as s (phone, reachable, hash)
+where not exists (select from erased_people x where x.hash = s.hash and x.account_id in (0, $5))
+order by s.phone
+on conflict (phone, agent_id) do update set carrier = excluded.carrier, reachable = excluded.reachable, checked_at = excluded.checked_at
+where c.checked_at < excluded.checked_at;
 
 -- Records that messages were sent. (server/src/delivery/results.ts)
 prepare "record-sent" as
@@ -141,8 +176,8 @@ select message_id as "messageId" from held;
 prepare "record-failed" as
 with held as materialized (
   select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation,
-    true as was_claimed
-  from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[])) as r (message_id, lease, reason, description), lateral (
+    true as was_claimed, r.has_no_rcs
+  from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[]), (select $5::bool[])) as r (message_id, lease, reason, description, has_no_rcs), lateral (
     select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
   ) as q
 ), failed as (
@@ -198,6 +233,15 @@ with held as materialized (
   select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id,
     case when campaign_id is not null then recipient end
   from failed_change where kind in ('message.failed') and (campaign_id is not null or kind like 'sms.%')
+), learned as (
+  update capabilities c set reachable = false, checked_at = l.at
+  from (
+    select c.phone, c.agent_id, s.failed_at as at
+    from (select * from failed where id in (select message_id from held where has_no_rcs)) as s join capabilities c on c.phone = s.recipient and c.agent_id = s.agent_id
+    where c.checked_at < s.failed_at and (c.reachable <> false or c.checked_at < s.failed_at - interval '12 hours')
+    order by c.phone, c.agent_id for update of c
+  ) as l
+  where c.phone = l.phone and c.agent_id = l.agent_id
 )
 select message_id as "messageId" from held;
 
@@ -205,8 +249,8 @@ select message_id as "messageId" from held;
 prepare "record-erased" as
 with held as materialized (
   select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation,
-    true as was_claimed
-  from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[])) as r (message_id, lease, reason, description), lateral (
+    true as was_claimed, r.has_no_rcs
+  from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[]), (select $5::bool[])) as r (message_id, lease, reason, description, has_no_rcs), lateral (
     select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
   ) as q
 ), failed as (
@@ -270,6 +314,15 @@ with held as materialized (
   select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id,
     case when campaign_id is not null then recipient end
   from failed_change where kind in ('message.failed') and (campaign_id is not null or kind like 'sms.%')
+), learned as (
+  update capabilities c set reachable = false, checked_at = l.at
+  from (
+    select c.phone, c.agent_id, s.failed_at as at
+    from (select * from failed where id in (select message_id from held where has_no_rcs)) as s join capabilities c on c.phone = s.recipient and c.agent_id = s.agent_id
+    where c.checked_at < s.failed_at and (c.reachable <> false or c.checked_at < s.failed_at - interval '12 hours')
+    order by c.phone, c.agent_id for update of c
+  ) as l
+  where c.phone = l.phone and c.agent_id = l.agent_id
 )
 select message_id as "messageId" from held;
 

@@ -11,7 +11,7 @@ with queued as materialized (
   select r.* from unnest((select $1::uuid[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::timestamptz(3)[]), (select $6::timestamptz(3)[]))
   with ordinality as r (message_id, carrier, phone, agent_id, delivered_at, read_at, place), (select count(*) from queued) as locks
 ), known as materialized (
-  select r.place, m.id, m.status, m.expires_at, m.sent_at is null as is_unsent, r.read_at is not null as is_read, at.sent, at.delivered,
+  select r.place, m.id, m.recipient, m.agent_id, m.status, m.expires_at, m.sent_at is null as is_unsent, r.read_at is not null as is_read, at.sent, at.delivered,
     greatest(at.delivered, least(r.read_at, now())) as read
   from receipt r
   join messages_2026_07 m on m.id = r.message_id and (m.recipient = r.phone or m.recipient like 'erased-%')
@@ -58,6 +58,15 @@ with queued as materialized (
   select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id,
     case when campaign_id is not null then recipient end
   from moved_change where kind in ('message.sent', 'message.delivered', 'message.read') and (campaign_id is not null or kind like 'sms.%')
+), learned as (
+  update capabilities c set reachable = true, checked_at = l.at
+  from (
+    select c.phone, c.agent_id, s.read as at
+    from known as s join capabilities c on c.phone = s.recipient and c.agent_id = s.agent_id
+    where c.checked_at < s.read and (c.reachable <> true or c.checked_at < s.read - interval '12 hours')
+    order by c.phone, c.agent_id for update of c
+  ) as l
+  where c.phone = l.phone and c.agent_id = l.agent_id
 )
 select place::int, 'unmatched' as why from receipt where place not in (select place from known)
 union all

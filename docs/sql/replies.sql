@@ -125,13 +125,13 @@ with checked as materialized (
   select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
     case when $7 is null then content_id end as content_id, $8::text::json as content, now() as accepted_at,
     null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
-    $5::uuid as triggered_by, null::uuid as campaign_id, null::json as fallback
+    $5::uuid as triggered_by, null::uuid as campaign_id, null as routing, null::json as fallback
   from checked where why is null
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id)
+      expires_at, traffic, triggered_by, campaign_id, routing)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (

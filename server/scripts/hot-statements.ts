@@ -7,6 +7,7 @@ import * as lifecycle from '../src/delivery/campaigns/lifecycle.ts'
 import * as chunks from '../src/delivery/campaigns/statements.ts'
 import * as withdraw from '../src/delivery/campaigns/withdraw.ts'
 import * as cancel from '../src/delivery/cancel.ts'
+import * as capabilities from '../src/delivery/capabilities.ts'
 import * as claim from '../src/delivery/claim.ts'
 import * as expiry from '../src/delivery/expiry.ts'
 import * as fail from '../src/delivery/fail.ts'
@@ -98,6 +99,14 @@ const forDelivery = (messagesTable: string) =>
     ['take-slots', 'delivery/rate.ts', 'Takes slots of the rates of a carrier and its agents.', rate.TAKE_SLOTS],
     ['find-erased', 'erasure/erased.ts', 'Finds erased numbers. Runs only if a person was erased.', erased.FIND_ERASED],
     ['read-claimed', 'delivery/read-claimed.ts', 'Reads the messages of claimed entries.', readClaimed.readMonth(messagesTable)],
+    [
+      'read-capabilities',
+      'delivery/capabilities.ts',
+      'Reads what networks said about numbers. Runs only before a look-up.',
+      capabilities.READ_CAPABILITIES,
+    ],
+    ['read-ahead', 'delivery/capabilities.ts', 'Reads the next numbers to look up.', capabilities.READ_AHEAD],
+    ['store-capabilities', 'delivery/capabilities.ts', 'Stores what a network said about numbers.', capabilities.STORE_CAPABILITIES],
     ['record-sent', 'delivery/results.ts', 'Records that messages were sent.', results.STATEMENTS.sent.text(messagesTable)],
     ['record-failed', 'delivery/results.ts', 'Fails messages permanently.', results.STATEMENTS.failed.text(messagesTable)],
     ['record-erased', 'delivery/results.ts', 'Fails messages to erased people.', results.STATEMENTS.erased.text(messagesTable)],

@@ -7,6 +7,7 @@ import type { Executor } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { conflict, missingTemplates, REFERENCE_ERRORS } from '../messages/accept.ts'
+import { storedRouting } from '../messages/routing.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
 import { HAS_VARIABLES, isToRender, readTemplateContent, requireFitting } from '../messages/template-variables.ts'
 import { parseTimestamp } from '../time.ts'
@@ -130,6 +131,7 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
     checkedContent ?? null,
     JSON.stringify(variables ?? {}),
     mayHaveVariables([message.inline, fallback?.plan.content]),
+    storedRouting(submission),
   ]
 }
 
@@ -205,9 +207,9 @@ const ACCEPT = `
     returning id
   ), created as (
     insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, variables,
-      scheduled_at, expires_at, reserved_bytes)
+      scheduled_at, expires_at, reserved_bytes, routing)
     select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, variables, scheduled_at, expires_at,
-      reserved_bytes
+      reserved_bytes, $18
     from mine
   ), referred as (
     insert into campaign_references (account_id, campaign_id, target_id)

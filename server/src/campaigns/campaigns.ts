@@ -12,7 +12,7 @@ const COUNTED = Object.keys(BY_STATUS) as (keyof typeof BY_STATUS)[]
 
 const readFrom = (campaigns: string) => `
   select c.id as "campaignId", c.client_reference_id as "clientReferenceId", c.name, c.agent_id as "agentId", c.group_numbers as "segmentIds",
-    c.retry_of as "retryOf", (select id from campaigns where retry_of = c.id) as "retriedBy", c.status, c.basic,
+    c.retry_of as "retryOf", (select id from campaigns where retry_of = c.id) as "retriedBy", c.status, c.basic, c.routing,
     c.created_at as "createdAt", c.scheduled_at as "scheduledAt", c.started_at as "startedAt",
     c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt", c.recipients, counted.*
   from ${campaigns} c, lateral (

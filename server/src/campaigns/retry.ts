@@ -115,8 +115,8 @@ export async function retryCampaign(db: Executor, id: string, { includeCancelled
 const RETRY = `
   with made as (
     insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, retry_of, retry_includes_cancelled, basic,
-      content_id, fallback, variables, scheduled_at, expires_at)
-    select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, $2, basic, content_id, fallback, variables, now(),
+      content_id, fallback, variables, routing, scheduled_at, expires_at)
+    select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, $2, basic, content_id, fallback, variables, routing, now(),
       now() + (expires_at - scheduled_at)
     from campaigns where id = $1 and (status = 'COMPLETED' or withdrawn_at is not null)
     on conflict (retry_of) do nothing

@@ -3,6 +3,7 @@ import { fieldsOf } from '../content/untrusted.ts'
 import { Variables } from '../content/variables.ts'
 import type { Violation } from '../errors.ts'
 import { MAX_GROUP_NUMBER } from '../groups/groups.ts'
+import { Routing, ShownRouting } from '../messages/routing.ts'
 import { basicMode, COMMON, EXAMPLE, prepareMessage } from '../messages/schemas.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from '../messages/sms-fallback.ts'
 import { OutgoingTime } from '../schemas.ts'
@@ -42,6 +43,7 @@ export const CampaignRequest = Type.Object(
           'Until when its messages may be delivered: later than `scheduledAt`, by at most 15 days. Without it, each message expires 48 hours after its own acceptance.',
       }),
     ),
+    routing: Routing,
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
   },
@@ -99,6 +101,7 @@ export const Campaign = Type.Object(
     retriedBy: Type.Optional(Type.String({ description: 'The campaign that retries this one. A campaign can be retried once.' })),
     status: Type.Enum([...CAMPAIGN_STATUSES], { description: 'COMPLETED: every message has been sent, or has a final status.' }),
     basic: Type.Boolean(),
+    routing: ShownRouting,
     createdAt: OutgoingTime,
     scheduledAt: OutgoingTime,
     startedAt: at('When it started.'),

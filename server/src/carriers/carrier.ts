@@ -10,8 +10,8 @@ import type { Refusal } from './errors.ts'
 export type SendResult =
   /** The network accepted it. Its receipts will refer to it by `carrierMessageId`. */
   | { is: 'sent'; carrierMessageId: string }
-  /** The network refused it permanently. */
-  | { is: 'failed'; reason: Refusal; detail: string }
+  /** The network refused it permanently. `hasNoRcs`: because of the number, and not because it denies the agent. */
+  | { is: 'failed'; reason: Refusal; detail: string; hasNoRcs?: true }
   /** The network did not accept it; try again. */
   | { is: 'retry'; afterMs: number; detail: string }
   /**
@@ -49,8 +49,11 @@ export type RcsMessage = {
   expiresAt: Date
 }
 
-/** Whether a number can be reached by RCS, and with which features, as of `checkedAt`. Undefined: the network did not say. */
-export type Reach = { recipient: string; reachable: boolean | undefined; features: string[] | undefined; checkedAt: Date }
+/**
+ * Whether a number can be reached by RCS, and with which features, as of `checkedAt`. Undefined: the network did not say. `isDenied`: it is not
+ * reachable because the network denies the agent, which says nothing about the number.
+ */
+export type Reach = { recipient: string; reachable: boolean | undefined; features: string[] | undefined; checkedAt: Date; isDenied?: true }
 
 /**
  * How well a network can be used now. `circuit`: open if requests are paused after failures, for at least one agent, and none has succeeded since.

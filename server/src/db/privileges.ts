@@ -22,6 +22,7 @@ export const TABLE_PRIVILEGES: Record<string, string> = {
   campaign_copies: ALL,
   campaign_references: REPLACE,
   campaigns: ALL,
+  capabilities: ALL,
   carrier_events: ALL,
   carrier_rates: KEEP,
   contents: ADD,

@@ -14,6 +14,9 @@ export const FAILURES = {
 } as const satisfies Record<string, string>
 export type Failure = keyof typeof FAILURES
 
+/** Describes the failure of a message that was not sent because of a look-up. */
+export const LOOKED_UP = `${FAILURES.NOT_REACHABLE} A look-up in the last 24 hours said so, so the message was not sent (routing: capability).`
+
 /** Why the SMS of a message is sent, or is not: callers read these as the `reason` of a fallback. */
 export const FALLBACK_TRIGGERS = {
   RCS_FAILED: 'The RCS message failed.',

@@ -1,4 +1,5 @@
 import { Counter, type Registry } from 'prom-client'
+import type { Capability } from './capabilities.ts'
 
 export type DeliveryMetrics = {
   /** A call to a network, and its result. */
@@ -6,6 +7,8 @@ export type DeliveryMetrics = {
   /** A result that was not recorded: its lease had ended, or its message had moved on. */
   countRefused: (carrier: string) => void
   countExpired: (messages: number) => void
+  /** Numbers that a network was asked about, by what it said. */
+  countLookUps: (carrier: string, outcome: Capability, numbers: number) => void
 }
 
 // For how many minutes the outcomes of calls are shown to operators.
@@ -25,6 +28,10 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics & Rec
     ['carrier'],
   )
   const expired = counter('herald_messages_expired_total', 'Messages that expired before delivery')
+  const lookUps = counter('herald_capability_lookups_total', 'Numbers that a network was asked about before a send, by what it said', [
+    'carrier',
+    'outcome',
+  ])
   const recent = createRecentCounts()
   return {
     count: (carrier, task, outcome) => {
@@ -34,6 +41,7 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics & Rec
     recentCalls: recent.of,
     countRefused: (carrier) => refused.inc({ carrier }),
     countExpired: (messages) => expired.inc(messages),
+    countLookUps: (carrier, outcome, numbers) => lookUps.inc({ carrier, outcome }, numbers),
   }
 }
 

@@ -6,6 +6,7 @@ import { forEachMonth } from '../db/partitions.ts'
 import { columns, type Executor, isUnavailable, listed } from '../db/pool.ts'
 import { ANY_ERASED, type ErasedPeople, NOBODY, PLACEHOLDER_PREFIX } from '../erasure/erased.ts'
 import { optOutOf } from '../replies/opt-outs.ts'
+import { CAPABILITY, type Capability } from './capabilities.ts'
 import type { Entry } from './claim.ts'
 
 export type Claimed = {
@@ -14,6 +15,8 @@ export type Claimed = {
   content: MessageContent
   traffic: Traffic
   expiresAt: Date
+  /** Null: the message is sent without a look-up. */
+  capability: Capability | null
   /** Why the message must not be sent: the recipient is blocked, or opted out and the message is of a campaign. */
   stoppedBy: 'BLOCKED' | 'OPTED_OUT' | null
   /** The data of the recipient was erased, before the message was accepted or since. */
@@ -76,7 +79,7 @@ export function createReader(
 
 export const readMonth = (messagesTable: string) => `
   select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
-    o.reason as "stoppedBy", ${ANY_ERASED} as "hasErased",
+    ${CAPABILITY} as capability, o.reason as "stoppedBy", ${ANY_ERASED} as "hasErased",
     case when q.held_back_attempts = q.attempts - 1
       then round(greatest(0, extract(epoch from now() - q.held_back_at)) * 1000)::float8 else 0 end as "heldBackForMs"
   from ${messagesTable} m left join contents c on c.id = m.content_id

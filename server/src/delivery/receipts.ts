@@ -8,6 +8,7 @@ import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { UUID } from '../ids.ts'
 import type { Announce } from '../messages/announce.ts'
 import { mayBecome } from '../messages/states.ts'
+import { learn } from './capabilities.ts'
 import { REPLY_KINDS } from './replies.ts'
 import { receiveSmsReceipts, type SmsReceipt } from './sms/receipts.ts'
 import { releaseAfterRevocation } from './sms/schedule.ts'
@@ -130,7 +131,7 @@ export const applyMonthReceipts = (messagesTable: string) => `
     select r.* from unnest(${lists('uuid', 'text', 'text', 'text', 'timestamptz(3)', 'timestamptz(3)')})
       with ordinality as r (message_id, carrier, phone, agent_id, delivered_at, read_at, place), (select count(*) from queued) as locks
   ), known as materialized (
-    select r.place, m.id, m.status, m.expires_at, m.sent_at is null as is_unsent, r.read_at is not null as is_read, at.sent, at.delivered,
+    select r.place, m.id, m.recipient, m.agent_id, m.status, m.expires_at, m.sent_at is null as is_unsent, r.read_at is not null as is_read, at.sent, at.delivered,
       greatest(at.delivered, least(r.read_at, now())) as read
     from receipt r ${matched(messagesTable)},
     lateral (select least(coalesce(r.delivered_at, r.read_at), now()) as first) as reported,
@@ -151,7 +152,7 @@ export const applyMonthReceipts = (messagesTable: string) => `
     { kind: 'message.sent', at: 'sent_at', where: 'is_unsent' },
     { kind: 'message.delivered', at: 'delivered_at', where: mayBecome('DELIVERED', 'was') },
     { kind: 'message.read', at: 'read_at' },
-  ])}
+  ])}, ${learn(true, 'known', 'read')}
   select place::int, 'unmatched' as why from receipt where place not in (select place from known)
   union all
   select place::int, 'late' from known where status not in ('DELIVERED', 'READ') and id not in (select id from moved)`

@@ -3,8 +3,9 @@ import { eventsTable, forEachMonth } from '../db/partitions.ts'
 import { columns, type Executor, lists } from '../db/pool.ts'
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome } from '../messages/states.ts'
+import { learn } from './capabilities.ts'
 import { type FallBack, failMessages } from './fail.ts'
-import { describeFailure, FAILURES, type Failure } from './failures.ts'
+import { describeFailure, FAILURES, type Failure, LOOKED_UP } from './failures.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed, skipErased } from './sms/schedule.ts'
 
 /** What to record about a claimed entry. `detail`: the network's own text, if it sent one. */
@@ -12,7 +13,9 @@ export type EntryResult =
   | { is: 'sent' }
   | Extract<SendResult, { is: 'retry' | 'unknown' | 'not-tried' }>
   /** The message fails permanently. */
-  | { is: 'failed'; reason: Failure; detail: string }
+  | { is: 'failed'; reason: Failure; detail: string; hasNoRcs?: true }
+  /** The network said in a look-up that the number has no RCS: the message fails permanently, without a call. */
+  | { is: 'no-rcs' }
   /** The recipient was erased: the message fails permanently, and its SMS is skipped. */
   | { is: 'erased' }
   /** No call was made, and none will be, unless the recipient opts in again or is unblocked. */
@@ -51,6 +54,7 @@ type Statement = (typeof STATEMENTS)[EntryResult['is']]
 async function recordMonth(db: Executor, messagesTable: string, statement: Statement, results: Result[]): Promise<Recorded[]> {
   const { name, text, fields } = statement
   const described = results.map((result) => {
+    if (result.is === 'no-rcs') return { ...result, reason: 'NOT_REACHABLE', description: LOOKED_UP }
     if (result.is === 'erased') return { ...result, reason: 'ERASED', description: FAILURES.ERASED }
     return result.is === 'failed' ? { ...result, description: describeFailure(FAILURES[result.reason], result.detail) } : result
   })
@@ -87,12 +91,15 @@ const recordFailed = (fallBack: FallBack) => (messagesTable: string) =>
   `
   with held as materialized (
     select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation,
-      true as was_claimed
-    from unnest(${lists('uuid', 'uuid', 'text', 'text')}) as r (message_id, lease, reason, description), lateral (
+      true as was_claimed, r.has_no_rcs
+    from unnest(${lists('uuid', 'uuid', 'text', 'text', 'bool')}) as r (message_id, lease, reason, description, has_no_rcs), lateral (
       select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
     ) as q
-  ), ${failMessages(messagesTable, 'held', fallBack, 'select message_id from held where not awaits_revocation')}
+  ), ${failMessages(messagesTable, 'held', fallBack, 'select message_id from held where not awaits_revocation')}, ${learn(false, WITHOUT_RCS, 'failed_at')}
   select message_id as "messageId" from held`
+
+/** In SQL: the failed messages whose numbers have no RCS. Herald's own results of look-ups teach nothing: they would confirm themselves. */
+const WITHOUT_RCS = '(select * from failed where id in (select message_id from held where has_no_rcs))'
 
 // By default Herald can try a message for two days. The timeline has only this many failed attempts, which is enough to see why they fail.
 export const MAX_NOTED_ATTEMPTS = 10
@@ -144,11 +151,14 @@ const recordRevoked = (messagesTable: string) => `
 
 // `fields`: the fields of each result that a statement gets, after its message and lease.
 const RELEASED = { name: 'released', text: recordReleased, fields: ['is', 'detail', 'afterMs'] } as const
+const FAILED_FIELDS = ['reason', 'description', 'hasNoRcs'] as const
+const FAILED = { name: 'failed', text: recordFailed(scheduleFailed), fields: FAILED_FIELDS } as const
 const REVOKED = { name: 'revoked', text: recordRevoked, fields: ['is', 'detail'] } as const
 export const STATEMENTS = {
   sent: { name: 'sent', text: recordSent, fields: [] },
-  failed: { name: 'failed', text: recordFailed(scheduleFailed), fields: ['reason', 'description'] },
-  erased: { name: 'erased', text: recordFailed(skipErased), fields: ['reason', 'description'] },
+  failed: FAILED,
+  'no-rcs': FAILED,
+  erased: { name: 'erased', text: recordFailed(skipErased), fields: FAILED_FIELDS },
   retry: RELEASED,
   unknown: RELEASED,
   'not-tried': RELEASED,

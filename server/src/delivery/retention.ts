@@ -13,6 +13,8 @@ const EVENTS_KEPT_DAYS = 30
 const RETENTION = [
   // Receipts of unknown messages, and processed events. A carrier repeats an event for seven days.
   ['carrier_events', 'received_at', '30 days'],
+  // A row counts for 24 hours (delivery/capabilities.ts).
+  ['capabilities', 'checked_at', '24 hours'],
   ['sms_receipts', 'received_at', '1 hour'],
   ['sms_segments', 'submitted_at', '14 days'],
   ['sms_contacts', 'sent_at', '400 days'],

@@ -5,6 +5,7 @@ import { isUnavailable, type Pool } from '../db/pool.ts'
 import { type ErasedPeople, PLACEHOLDER_PREFIX } from '../erasure/erased.ts'
 import type { Reserve } from '../messages/send-at-once.ts'
 import { claim, type Entry } from './claim.ts'
+import { createRoute, type Route } from './look-up.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { isRated, SLOTS_AHEAD_MS } from './rate.ts'
 import { type Claimed, createReader } from './read-claimed.ts'
@@ -75,7 +76,7 @@ export function createDispatcher({ pool, carrier, erased, logger, metrics, onFai
     )
     end(accountId)
     const isRecorded = await worker.settle({ messageId, lease, ...result }, claimedAt + leaseMs)
-    if (isRecorded && result.is === 'failed') onFailed()
+    if (isRecorded && (result.is === 'failed' || result.is === 'no-rcs')) onFailed()
   }
 
   /** Claims again only after enough calls have ended: a claim for one entry costs nearly as much as a claim for many. */
@@ -99,19 +100,20 @@ export function createDispatcher({ pool, carrier, erased, logger, metrics, onFai
   const worker = createCarrierWorker({ pool, carrier, logger, metrics, claim: claimFree, record, onWake })
   const { calls } = worker
   const read = createReader(pool, carrier, erased, logger)
-  const send = createSend({ carrier, metrics, logger, stopping: worker.stopping })
+  const route = createRoute({ pool, carrier, erased, logger, metrics, stopping: worker.stopping })
+  const send = createSend({ carrier, metrics, logger, route, stopping: worker.stopping })
   return { ...worker, reserve: createReserve({ carrier, agents, leaseMs, reserveCalls, end, send: handle, add: worker.add }) }
 }
 
-type SendOptions = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logger; stopping: AbortSignal }
+type SendOptions = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logger; route: Route; stopping: AbortSignal }
 
 /** Makes the call of an entry, and returns the result to record. `claimedAt`: by performance.now(). Never throws. */
 export type Send = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<EntryResult>
 
-export function createSend({ carrier, metrics, logger, stopping }: SendOptions): Send {
+export function createSend({ carrier, metrics, logger, route, stopping }: SendOptions): Send {
   async function sendMessage(
     { agentId, attempts }: Entry,
-    { isErased, stoppedBy, heldBackForMs, ...message }: Claimed,
+    { isErased, stoppedBy, heldBackForMs, capability, ...message }: Claimed,
   ): Promise<EntryResult> {
     if (isErased) return { is: 'erased' }
     if (stoppedBy !== null) return stoppedResult(stoppedBy, attempts, heldBackForMs)
@@ -133,6 +135,8 @@ export function createSend({ carrier, metrics, logger, stopping }: SendOptions):
   }
 
   return async (entry, message, claimedAt) => {
+    const routed = await route(entry, message)
+    if (routed !== undefined) return routed
     const waitMs = entry.slotAt - performance.now()
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: stopping }).catch(() => {})
     if (stopping.aborted) return { is: 'not-tried', afterMs: 0 }

@@ -40,7 +40,7 @@ export const SHOWN_MESSAGE = `m.id as "messageId", coalesce(m.client_reference_i
     m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
     m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
     case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
-    m.failure_reason as "failure.reason", m.failure_description as "failure.description", m.triggered_by as "triggeredBy",
+    m.failure_reason as "failure.reason", m.failure_description as "failure.description", m.routing, m.triggered_by as "triggeredBy",
     coalesce(needless.status, f.status) as "smsFallback.status", coalesce(needless.reason, f.reason) as "smsFallback.reason",
     f.plan ->> 'campaign' as "smsFallback.campaign",
     case when coalesce(needless.status, f.status) <> 'NOT_NEEDED' then f.due_at end as "smsFallback.dueAt", f.sent_at as "smsFallback.sentAt",

@@ -12,6 +12,7 @@ import { OutgoingTime, refTo } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Prepared } from '../validation.ts'
 import { MESSAGE_LIST } from './list.ts'
+import { Routing, ShownRouting } from './routing.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from './sms-fallback.ts'
 import { FALLBACK_STATUSES, STATUSES } from './states.ts'
 
@@ -79,6 +80,7 @@ export const MessageRequest = Type.Object(
     ...COMMON,
     variables: Variables,
     recipient: PhoneNumber,
+    routing: Routing,
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
   },
@@ -158,6 +160,7 @@ export const Message = Type.Object(
         { additionalProperties: false },
       ),
     ),
+    routing: ShownRouting,
     triggeredBy: Type.Optional(Type.String({ description: 'The message whose recipient requested this one by a tap or a text.' })),
     smsFallback: Type.Optional(FallbackState),
   },

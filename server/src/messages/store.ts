@@ -17,9 +17,9 @@ const NO_LEASE = { token: 'null::uuid', ms: '0' }
 export const storeMessages = (created: string, priority: number, { token, ms } = NO_LEASE) => `
   written as (
     insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id)
+      expires_at, traffic, triggered_by, campaign_id, routing)
     select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      ${EXPIRES_AT}, traffic, triggered_by, campaign_id
+      ${EXPIRES_AT}, traffic, triggered_by, campaign_id, routing
     from ${created}
     returning ${MESSAGE_FACTS}, m.accepted_at
   ), queued as (

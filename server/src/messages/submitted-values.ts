@@ -4,6 +4,7 @@ import { templateReferences } from '../content/references.ts'
 import { columns, lists } from '../db/pool.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Submission } from './accept.ts'
+import { storedRouting } from './routing.ts'
 
 /** A message of a request; most requests have one. `place`: the position of its caller in the list of callers, from 1. */
 type Requested = { submission: Submission; recipient: string; place: number | null }
@@ -31,6 +32,7 @@ const COLUMNS: [name: string, type: string, value: (requested: Requested) => unk
   ['bytes', 'int', ({ submission }) => bytesOf(submission)],
   ['has_room', 'bool', ({ submission }) => submission.hasRoom ?? true],
   ['caller', 'bigint', ({ place }) => place],
+  ['routing', 'text', ({ submission }) => storedRouting(submission)],
   ['lease', 'uuid', ({ submission }) => submission.reserved?.lease ?? null],
 ]
 

@@ -79,6 +79,9 @@ const IS_SINGLE = `coalesce((select m.campaign_id is null from messages m where 
 const isToPerson = (id: string) =>
   `coalesce((select m.recipient = $1 or ${isErasedNumber('m.recipient')} from messages m where m.id = ${id}), false)`
 const CAMPAIGN_ACCOUNT = '(select c.account_id from campaigns c where c.id = t.campaign_id)'
+/** The account of an agent; 0 if it has none or several, since the row may be about any of them. */
+const AGENT_ACCOUNT = `(
+      select case when count(*) = 1 then min(s.account_id) else 0 end from agent_assignments s where s.agent_id = t.agent_id)`
 const MESSAGE_ACCOUNT = 'coalesce((select m.account_id from messages m where m.id = t.message_id), 0)'
 
 /** The messages. Rows in other places are found by their ids. */
@@ -268,6 +271,15 @@ export const PLACES: Place[] = [
     mine: 't.phone = $1',
     account: CAMPAIGN_ACCOUNT,
     columns: 't.campaign_id as "campaignId"',
+  },
+  {
+    name: 'capabilities',
+    table: 'capabilities',
+    key: { phone: 'text', agent_id: 'text' },
+    mine: 't.phone = $1',
+    from: '',
+    account: AGENT_ACCOUNT,
+    columns: 't.agent_id as "agentId", t.reachable, t.checked_at as "checkedAt"',
   },
   {
     name: 'networkEvents',

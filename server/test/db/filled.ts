@@ -47,6 +47,8 @@ function more(messagesTable: string): string[] {
      select n, account_id, id, 0, agent_id, recipient, 'https://example.com' from ${of}`,
     `insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, process_after)
      select 'rbm', n, 'wrote', recipient, now(), '{}', case when n % 2 = 0 then now() end from ${of}`,
+    `insert into capabilities (phone, agent_id, carrier, reachable, checked_at)
+     select '+48600' || n, agent_id, 'simulator', true, now() from ${of}`,
     `insert into opt_outs (account_id, agent_id, phone, opted_out, source, changed_at)
      select account_id, agent_id, n, true, 'word', now() from ${of}`,
     `insert into groups (account_id, number) select account_id, number from (select account_id from ${of} limit 1) as one, generate_series(1, 10) as number`,

@@ -124,9 +124,16 @@ describe('a message that could not be sent', () => {
 describe('a call is not made', () => {
   const carrier = createCarrier()
   const metrics = createDeliveryMetrics(new Registry())
-  const send = createSend({ carrier, metrics, logger, stopping: new AbortController().signal })
+  const send = createSend({ carrier, metrics, logger, route: async () => undefined, stopping: new AbortController().signal })
   const content = { type: 'MESSAGE', content: 'Hi' } as const
-  const facts = { expiresAt: new Date(), stoppedBy: null, isErased: false, heldBackForMs: 0, traffic: 'TRANSACTION' } as const
+  const facts = {
+    expiresAt: new Date(),
+    capability: null,
+    stoppedBy: null,
+    isErased: false,
+    heldBackForMs: 0,
+    traffic: 'TRANSACTION',
+  } as const
   const message = { messageId: 'm', recipient: '+48500100200', content, ...facts }
   const common = { messageId: 'm', accountId: 1, agentId: 'agent', attempts: 1, lease: 'l', slotAt: 0, expiresInMs: 60_000 } as const
 

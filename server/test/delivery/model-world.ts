@@ -75,6 +75,7 @@ export async function newWorld(pool: Pool, carrierName: string, agents: Pick<Cal
       carrier: network.carrier,
       metrics: createDeliveryMetrics(new Registry()),
       logger: pino({ level: 'silent' }),
+      route: async () => undefined,
       stopping: new AbortController().signal,
     }),
     accept: [createAcceptor(pool, () => {}), createAcceptor(pool, () => {})],

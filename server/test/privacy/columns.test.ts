@@ -6,7 +6,7 @@ const { pool } = await createTestDatabase()
 
 /** Columns that can have a number of a person, or a text to or from them. src/privacy/places.ts and events/erase.ts erase them. */
 const PERSONAL = `
-  campaign_copies.phone campaigns.fallback campaigns.fan_out_cursor carrier_events.event carrier_events.phone
+  campaign_copies.phone capabilities.phone campaigns.fallback campaigns.fan_out_cursor carrier_events.event carrier_events.phone
   auto_reply_turns.phone group_members.attributes group_members.phone group_members.time_zone idempotency_keys.key
   idempotency_keys.request_hash log_pages.events
   message_events.detail message_events.recipient messages.client_reference_id messages.content messages.failure_description messages.recipient
@@ -24,10 +24,10 @@ const OF_ADMINS = `
 /** All others: ids, states, secrets, and texts that the account or the operator writes for more than one person (docs/privacy.md lists them). */
 const NOT_PERSONAL = `
   accounts.modules accounts.name agent_assignments.agent_id agent_assignments.display_name agents.agent_id agents.billing_type agents.carrier
-  agents.name auto_replies.agent_id auto_replies.keyword campaigns.agent_id campaigns.client_reference_id campaigns.name campaigns.status
+  agents.name auto_replies.agent_id auto_replies.keyword campaigns.agent_id campaigns.client_reference_id campaigns.name campaigns.routing campaigns.status capabilities.agent_id capabilities.carrier
   carrier_events.carrier carrier_events.event_id carrier_events.kind carrier_rates.carrier contents.message erased_people.hash erased_people.seed
   groups.name idempotency_keys.endpoint integration_key_uses.integration_key integration_keys.integration_key integration_keys.scopes integration_keys.secret_hash
-  message_events.kind message_events.reason messages.agent_id messages.failure_reason messages.status messages.traffic
+  message_events.kind message_events.reason messages.agent_id messages.failure_reason messages.routing messages.status messages.traffic
   node_status.figures node_status.host node_status.roles node_status.version opt_outs.agent_id
   opt_outs.source queue.agent_id queue.task rate_limit_windows.bucket recipient_actions.agent_id
   recipient_actions.channel recipient_actions.kind schema_migrations.checksum schema_migrations.name secrets.key_id secrets.name secrets.value

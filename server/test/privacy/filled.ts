@@ -55,6 +55,7 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
     // The links in a copy of the person's SMS, for a test number.
     `insert into short_links (code, account_id, message_id, copy, agent_id, recipient, url)
      select left(md5('copy' || id), 11), ${accountId}, id, 2, '${agentId}', '+48500999999', 'https://example.com/${mark}' from filled where n = 1`,
+    `insert into capabilities (phone, agent_id, carrier, reachable, checked_at) values ('${phone}', '${agentId}', 'simulator', true, now())`,
     `insert into auto_reply_turns values (${accountId}, '${phone}', now())`,
     `insert into contents (account_id, basic, message) values (${accountId}, false, '{}')`,
     `insert into campaigns (id, account_id, agent_id, name, group_numbers, group_generations, basic, content_id, fallback, status, scheduled_at, started_at,

@@ -82,7 +82,8 @@ async function lookUpOne(ask: Ask, agentId: string, recipient: string): Promise<
   const isUnreachable = (response?.status === 404 || response?.status === 403) && isRefusal(response)
   if (!isReachable && !isUnreachable) return new Map()
   const features = isReachable ? shared(featuresOf(response.body)) : NO_FEATURES
-  return new Map([[recipient, { recipient, reachable: isReachable, features, checkedAt: new Date() }]])
+  const isDenied = response?.status === 403
+  return new Map([[recipient, { recipient, reachable: isReachable, features, checkedAt: new Date(), ...(isDenied && { isDenied }) }]])
 }
 
 const NO_FEATURES: string[] = []

@@ -27,7 +27,8 @@ function failureOf(response: Response): Extract<SendResult, { is: 'failed' | 're
   const { status } = response
   const detail = detailOf(response)
   const meaning = meaningOf('google-rbm', status)
-  if (meaning !== 'RETRY' && isRefusal(response)) return { is: 'failed', reason: meaning, detail }
+  if (meaning !== 'RETRY' && isRefusal(response))
+    return { is: 'failed', reason: meaning, detail, ...(status === 404 && { hasNoRcs: true }) }
   const mayHaveHappened = status >= 500 || status === REQUEST_TIMEOUT || isOk(status)
   return { is: mayHaveHappened ? 'unknown' : 'retry', afterMs: 0, detail }
 }

@@ -96,7 +96,7 @@ const createMessages = (members: string, own = SHARED) => `
     -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
     select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
       ${own.contentId} as content_id, ${own.content} as content, greatest(now(), c.started_at) as accepted_at,
-      c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, ${own.fallback} as fallback,
+      c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, ${own.fallback} as fallback,
       ${own.isWrong} as is_wrong
     from member m, campaign c
   ), ${storeMessages('created', PRIORITIES.campaign)}, used as (${countUsage({
