@@ -99,7 +99,7 @@ const recordFailed = (fallBack: FallBack) => (messagesTable: string) =>
   select message_id as "messageId" from held`
 
 /** In SQL: the failed messages whose numbers have no RCS. Herald's own results of look-ups teach nothing: they would confirm themselves. */
-const WITHOUT_RCS = '(select * from failed where id in (select message_id from held where has_no_rcs))'
+const WITHOUT_RCS = '(select * from failed where id not in (select message_id from held where has_no_rcs is not true))'
 
 // By default Herald can try a message for two days. The timeline has only this many failed attempts, which is enough to see why they fail.
 export const MAX_NOTED_ATTEMPTS = 10
