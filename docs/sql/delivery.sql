@@ -237,7 +237,7 @@ with held as materialized (
   update capabilities c set reachable = false, checked_at = l.at
   from (
     select c.phone, c.agent_id, s.failed_at as at
-    from (select * from failed where id in (select message_id from held where has_no_rcs)) as s join capabilities c on c.phone = s.recipient and c.agent_id = s.agent_id
+    from (select * from failed where id not in (select message_id from held where has_no_rcs is not true)) as s join capabilities c on c.phone = s.recipient and c.agent_id = s.agent_id
     where c.checked_at < s.failed_at and (c.reachable <> false or c.checked_at < s.failed_at - interval '12 hours')
     order by c.phone, c.agent_id for update of c
   ) as l
@@ -318,7 +318,7 @@ with held as materialized (
   update capabilities c set reachable = false, checked_at = l.at
   from (
     select c.phone, c.agent_id, s.failed_at as at
-    from (select * from failed where id in (select message_id from held where has_no_rcs)) as s join capabilities c on c.phone = s.recipient and c.agent_id = s.agent_id
+    from (select * from failed where id not in (select message_id from held where has_no_rcs is not true)) as s join capabilities c on c.phone = s.recipient and c.agent_id = s.agent_id
     where c.checked_at < s.failed_at and (c.reachable <> false or c.checked_at < s.failed_at - interval '12 hours')
     order by c.phone, c.agent_id for update of c
   ) as l

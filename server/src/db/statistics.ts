@@ -9,7 +9,7 @@ import { type Pool, transaction } from './pool.ts'
 /** Tables that keep growing. Queues need no statistics, since statements access them by key. */
 const GROWING =
   '^(messages|message_events|sms_fallbacks|recipient_actions)_\\d{4}_\\d{2}$|' +
-  '^(idempotency_keys|log_pages|webhook_deliveries|webhook_attempts|sms_segments|sms_contacts|short_links|opt_outs|group_members|campaigns|contents|' +
+  '^(idempotency_keys|log_pages|webhook_deliveries|webhook_attempts|sms_segments|sms_contacts|short_links|opt_outs|capabilities|group_members|campaigns|contents|' +
   'accounts|integration_keys|agents|agent_assignments)$'
 /** PostgreSQL plans well for a table that was analyzed with this many rows, so autovacuum is enough from then on. */
 const LARGE = 10_000

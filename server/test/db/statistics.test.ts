@@ -91,7 +91,7 @@ describe('statistics', () => {
 
 /** Whether this session's plan scans the whole table. */
 async function scansAll(client: Executor, messages: string): Promise<boolean> {
-  const { rows } = await client.query(`explain (format json) execute "record-failed ${messages}" (${Array(4).fill('null')})`)
+  const { rows } = await client.query(`explain (format json) execute "record-failed ${messages}" (${Array(5).fill('null')})`)
   const scans = nodesOf(rows[0]['QUERY PLAN'][0].Plan).filter(
     (node) => node['Relation Name'] === messages && node['Node Type'].endsWith('Scan'),
   )
