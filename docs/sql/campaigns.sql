@@ -34,14 +34,14 @@ with campaign as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
     c.content_id as content_id, null::json as content, greatest(now(), c.started_at) as accepted_at,
-    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback as fallback,
+    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, c.fallback as fallback,
     false as is_wrong
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id)
+      expires_at, traffic, triggered_by, campaign_id, routing)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
@@ -109,14 +109,14 @@ with campaign as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
     c.content_id as content_id, null::json as content, greatest(now(), c.started_at) as accepted_at,
-    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback as fallback,
+    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, c.fallback as fallback,
     false as is_wrong
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id)
+      expires_at, traffic, triggered_by, campaign_id, routing)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
@@ -171,14 +171,14 @@ with campaign as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
     case when m.content is null then c.content_id end as content_id, m.content as content, greatest(now(), c.started_at) as accepted_at,
-    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, case when m.is_wrong is not true then coalesce(m.fallback, c.fallback) end as fallback,
+    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, case when m.is_wrong is not true then coalesce(m.fallback, c.fallback) end as fallback,
     m.is_wrong as is_wrong
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id)
+      expires_at, traffic, triggered_by, campaign_id, routing)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
