@@ -40,8 +40,8 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
     `insert into groups (account_id, number, members) values (${accountId}, 1, 2) on conflict do nothing`,
     `insert into group_members (account_id, group_number, phone, attributes)
      values (${accountId}, 1, '${phone}', '{"name":"${mark}"}'), (${accountId}, 1, '+48100000000', null) on conflict do nothing`,
-    `insert into removed_members (account_id, group_number, phone, generation, removed_generation)
-     values (${accountId}, 1, '${phone}', 1, 2) on conflict do nothing`,
+    `insert into removed_members (account_id, group_number, phone, generation, removed_generation, attributes)
+     values (${accountId}, 1, '${phone}', 1, 2, '{"name":"${mark}"}') on conflict do nothing`,
     `insert into sms_queue (message_id, copy, account_id, recipient, priority, planned_at, due_at, expires_at, segments)
      select id, 1, ${accountId}, '${phone}', 2, now(), now() + interval '1 day', now() + interval '2 days', 1 from filled`,
     `insert into sms_segments (message_id, copy, segment, carrier, carrier_message_id, recipient, detail)
