@@ -48,18 +48,24 @@ function contradictions(message: StoredMessage, kinds: Map<string, number>): str
   const end = endOf(message)
   const wasLate = isLate(message)
   const did = ['accepted', 'delivered', 'read', 'refused'].map((kind) => kinds.get(kind) ?? 0)
-  if (fits(end, wasLate, did as [number, number, number, number])) return []
+  const isRouted = message.shown.routing === 'capability' && end === 'FAILED NOT_REACHABLE'
+  if (fits(end, wasLate, isRouted, did as [number, number, number, number])) return []
   const late = wasLate ? ', and arrived late' : ''
   return [`${message.id} is ${end}${late}; the network accepted, delivered, reported read and refused it ${did.join(', ')} times`]
 }
 
-function fits(end: string, isLate: boolean, [accepted, delivered, read, refused]: [number, number, number, number]): boolean {
+function fits(
+  end: string,
+  isLate: boolean,
+  isRouted: boolean,
+  [accepted, delivered, read, refused]: [number, number, number, number],
+): boolean {
   if (end === 'READ') return accepted === 1 && delivered === 1 && read === 1
   if (end === 'DELIVERED') return accepted === 1 && delivered === 1 && read === 0
   // It may have been under way when it got its final status. If the phone got it, the timeline has to say so.
   if (end === 'EXPIRED' || end === 'FAILED CAMPAIGN_CANCELLED') return delivered === (isLate ? 1 : 0)
-  // Only the network can have refused it.
-  return accepted === 0 && delivered === 0 && refused > 0
+  // Only the network can have refused it, in response to the message or to a look-up.
+  return accepted === 0 && delivered === 0 && (refused > 0 || isRouted)
 }
 
 /** No phone has a message twice: not with one id, and not with two. */

@@ -37,6 +37,7 @@ export type Shown = {
   failedAt?: string
   expiredAt?: string
   failure?: { reason: string }
+  routing?: string
   smsFallback?: { status: string; reason?: string; segments: number; sentAt?: string; deliveredAt?: string }
 }
 

@@ -44,6 +44,8 @@ const HABITS: Record<Habit, number> = { once: 70, 'twice-at-once': 10, again: 8,
 const ENDINGS = { usual: 56, '01': 4, '02': 8, '03': 5, '04': 7, '05': 4, '06': 4, '07': 4, '08': 4, '09': 4 }
 /** The RCS message to these phones fails, so their SMS is sent. Some requests to other phones have a fallback too, which is not needed. */
 const FALLS_BACK = new Set<string>(['02', '03', '04', '08'])
+// This share of messages and campaigns is routed by look-ups. The faults of the network make some look-ups fail.
+const ROUTED = 0.4
 // This share of the other messages expires so soon that a fault makes them expire.
 const HURRIED = 0.05
 const SENDER = 'MyShop'
@@ -69,6 +71,7 @@ export function drawMessage(random: Random, n: number, { agentId, digit, templat
     message: content.message,
     ...fallback,
     ...(fallback !== undefined && afterExpiry && { smsFallbackAfterExpiry: { delay: Math.floor(random() * 3) } }),
+    ...drawRouting(random),
   }
   // Most of these are shorter than what an acceptance takes on a busy machine.
   const timeoutMs = random() < 0.6 ? between(random, 2, 60) : between(random, 60, 1_500)
@@ -111,6 +114,8 @@ function drawFallback(random: Random, name: string, ending: string) {
   return { smsFallback: { planParams: { sender: SENDER, delay }, smsMessagesPlan: [{ content, multipart: true }] } }
 }
 
+const drawRouting = (random: Random) => (random() < ROUTED ? { routing: 'capability' } : {})
+
 function smsOf(fallback: ReturnType<typeof drawFallback>): Contents['sms'] {
   const text = fallback?.smsFallback.smsMessagesPlan[0]?.content
   return text === undefined ? undefined : { sender: SENDER, text }
@@ -151,6 +156,7 @@ export function drawCampaign(random: Random, n: number, { agentId, digit }: Omit
     clientReferenceId: `campaign-${n}`,
     message: { inline: { type: 'MESSAGE', content: text } },
     ...fallback,
+    ...drawRouting(random),
   }
   const [stopAfterMs, resumeAfterMs] = [between(random, 0, 2_500), between(random, 1_000, 8_000)]
   const startInMs = random() < 0.3 ? between(random, 1_000, 5_000) : undefined
