@@ -94,6 +94,14 @@ describe('the result of a look-up', async () => {
     assert.deepEqual(await reachable(carrier, recipients, -1), Array(4).fill(false))
   })
 
+  test('says whether the network denies the agent, and not the number', async () => {
+    const denied = async (recipient: string) => (await carrier.reach('denied', [recipient], HOUR_MS))[0]?.isDenied
+    network.respondWith(() => failure(403, 'PERMISSION_DENIED'))
+    assert.equal(await denied('+48500100801'), true)
+    network.respondWith(() => failure(404, 'NOT_FOUND'))
+    assert.equal(await denied('+48500100802'), undefined)
+  })
+
   const list = ['+48500100501', '+48500100502', '+48500100503', '+48500100504']
   const counts = { totalRandomSampleUserCount: 4, reachableRandomSampleUserCount: 4 }
   for (const [what, response, one, each] of [

@@ -45,6 +45,7 @@ describe('sending a message', () => {
       if (outcome.is === 'sent') assert.equal(outcome.carrierMessageId, messageId)
       if (outcome.is === 'failed') {
         assert.equal(outcome.reason, reason)
+        assert.equal(outcome.hasNoRcs, what === '404' ? true : undefined, 'only 404 is about the number')
         assert.ok(outcome.reason in REFUSALS)
         assert.match(outcome.detail, /^\d{3} [A-Z_]+ It is [A-Z_]+\.$/)
       }
