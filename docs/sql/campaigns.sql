@@ -35,7 +35,7 @@ with campaign as materialized (
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
     c.content_id as content_id, null::json as content, greatest(now(), c.started_at) as accepted_at,
     c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, c.fallback as fallback,
-    false as is_wrong
+    false as is_unfit
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
@@ -70,13 +70,13 @@ with campaign as materialized (
   from written_change where not test group by 1, 2, 3
 ), used as (
   insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
-  select account_id, 0, sum(created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_last then campaign.reserved_bytes else least(campaign.reserved_bytes, created * 2048) end) from campaign, progress where created > 0 or reserved_bytes > 0 group by 1
+  select account_id, 0, sum(created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_last then campaign.reserved_bytes else least(campaign.reserved_bytes, created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))) end) from campaign, progress where created > 0 or reserved_bytes > 0 group by 1
 ), advanced as (
   update campaigns c set
     fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
     recipients = c.recipients + r.created,
     fan_out_completed_at = case when r.is_last then now() end,
-    reserved_bytes = c.reserved_bytes - case when is_last then c.reserved_bytes else least(c.reserved_bytes, created * 2048) end
+    reserved_bytes = c.reserved_bytes - case when is_last then c.reserved_bytes else least(c.reserved_bytes, created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))) end
   from progress r where c.id = $1
 )
 select created from progress;
@@ -110,7 +110,7 @@ with campaign as materialized (
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
     c.content_id as content_id, null::json as content, greatest(now(), c.started_at) as accepted_at,
     c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, c.fallback as fallback,
-    false as is_wrong
+    false as is_unfit
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
@@ -145,13 +145,13 @@ with campaign as materialized (
   from written_change where not test group by 1, 2, 3
 ), used as (
   insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
-  select account_id, 0, sum(created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_last then campaign.reserved_bytes else least(campaign.reserved_bytes, created * 2048) end) from campaign, progress where created > 0 or reserved_bytes > 0 group by 1
+  select account_id, 0, sum(created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_last then campaign.reserved_bytes else least(campaign.reserved_bytes, created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))) end) from campaign, progress where created > 0 or reserved_bytes > 0 group by 1
 ), advanced as (
   update campaigns c set
     fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
     recipients = c.recipients + r.created,
     fan_out_completed_at = case when r.is_last then now() end,
-    reserved_bytes = c.reserved_bytes - case when is_last then c.reserved_bytes else least(c.reserved_bytes, created * 2048) end
+    reserved_bytes = c.reserved_bytes - case when is_last then c.reserved_bytes else least(c.reserved_bytes, created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))) end
   from progress r where c.id = $1
 )
 select created from progress;
@@ -164,15 +164,15 @@ prepare "create-listed-messages" as
 with campaign as materialized (
   select * from campaigns where id = $1
 ), member as materialized (
-  select * from unnest($2::text[], $5::json[], $6::json[], $7::bool[]) as m (phone, content, fallback, is_wrong)
+  select * from unnest($2::text[], $5::json[], $6::json[], $7::bool[]) as m (phone, content, fallback, is_unfit)
 ), progress as materialized (
   select $3::text as position, $4::boolean as is_last, cardinality($2::text[]) as created
 ), created as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
     case when m.content is null then c.content_id end as content_id, m.content as content, greatest(now(), c.started_at) as accepted_at,
-    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, case when m.is_wrong is not true then coalesce(m.fallback, c.fallback) end as fallback,
-    m.is_wrong as is_wrong
+    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, case when c.variables is null then c.fallback else m.fallback end as fallback,
+    m.is_unfit as is_unfit
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
@@ -207,36 +207,38 @@ with campaign as materialized (
   from written_change where not test group by 1, 2, 3
 ), used as (
   insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
-  select account_id, 0, sum((select coalesce(sum(2048 + coalesce(octet_length(content::text), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0)), 0) from created)), -sum(case when is_last then campaign.reserved_bytes else least(campaign.reserved_bytes, created * 2048) end) from campaign, progress where created > 0 or reserved_bytes > 0 group by 1
+  select account_id, 0, sum((select coalesce(sum(2048 + coalesce(octet_length(content::text), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0)), 0) from created)), -sum(case when is_last then campaign.reserved_bytes else least(campaign.reserved_bytes, (select coalesce(sum(2048 + coalesce(octet_length(content::text), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0)), 0) from created)) end) from campaign, progress where created > 0 or reserved_bytes > 0 group by 1
 ), advanced as (
   update campaigns c set
     fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
     recipients = c.recipients + r.created,
     fan_out_completed_at = case when r.is_last then now() end,
-    reserved_bytes = c.reserved_bytes - case when is_last then c.reserved_bytes else least(c.reserved_bytes, created * 2048) end
+    reserved_bytes = c.reserved_bytes - case when is_last then c.reserved_bytes else least(c.reserved_bytes, (select coalesce(sum(2048 + coalesce(octet_length(content::text), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0)), 0) from created)) end
   from progress r where c.id = $1
 )
-select created, (select json_object_agg(recipient, id) from created where is_wrong) as wrong from progress;
+select created, (select json_object_agg(recipient, id) from created where is_unfit) as unfit from progress;
 
 -- Reads the next members of two groups, with the values for variables. (server/src/delivery/campaigns/statements.ts)
 -- Its transaction runs before it:
 --   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
 --   set local max_parallel_workers_per_gather = 0
-prepare "read-members-with-attributes 2" as
-with campaign as (select $1::uuid)
-select distinct on (phone) phone, attributes from (
-  (select phone, attributes, 0 as place from group_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] order by phone)
-  union all (select phone, attributes, 0 as place from removed_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] and removed_generation > ($5::int[])[1] order by phone)
-  union all (select phone, attributes, 1 as place from group_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] order by phone)
-  union all (select phone, attributes, 1 as place from removed_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] and removed_generation > ($5::int[])[2] order by phone)
-) as people
-order by phone, place limit $2;
+prepare "read-members-with-values 2 2" as
+with campaign as (select $1::uuid), next as (
+  select distinct on (phone) phone, attributes from (
+    (select phone, attributes, 0 as place from group_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] order by phone)
+    union all (select phone, attributes, 0 as place from removed_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] and removed_generation > ($5::int[])[1] order by phone)
+    union all (select phone, attributes, 1 as place from group_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] order by phone)
+    union all (select phone, attributes, 1 as place from removed_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] and removed_generation > ($5::int[])[2] order by phone)
+  ) as people
+  order by phone, place limit $2
+)
+select phone, json_build_array(left(attributes ->> ($7::text[])[1], 1001), left(attributes ->> ($7::text[])[2], 1001)) as values from next;
 
 -- Reads the next recipients of a retry, with what their messages had. (server/src/delivery/campaigns/statements.ts)
 -- Its transaction runs before it:
 --   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
 --   set local max_parallel_workers_per_gather = 0
-prepare "read-retried-members" as
+prepare "read-retried-members 2" as
 with recursive campaign as materialized (
   select * from campaigns where id = $1
 ), chain as (
@@ -262,14 +264,15 @@ with recursive campaign as materialized (
   select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
 )
 select p.position, p.is_last as "isLast", r.* from progress p left join (
-  select m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "isToRender", s.content::text as content, f.plan, f.segments,
-    now.attributes
+  select m.id, m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "wasUnfit", s.content::text as content, f.plan, f.segments,
+    now.values
   from member m, lateral (
     select account_id, content from messages where id = m.id limit 1
   ) as s left join lateral (
     select plan, segments from sms_fallbacks where message_id = m.id limit 1
   ) as f on true left join lateral (
-    select g.attributes from chain, unnest(chain.group_numbers) with ordinality as one (number, place), group_members g
+    select json_build_array(left(attributes ->> ($3::text[])[1], 1001), left(attributes ->> ($3::text[])[2], 1001)) as values
+    from chain, unnest(chain.group_numbers) with ordinality as one (number, place), group_members g
     where g.account_id = s.account_id and g.group_number = one.number and g.phone = m.phone
     order by place limit 1
   ) as now on true

@@ -197,17 +197,17 @@ const forFanOut = (messagesTable: string) =>
       chunks.IN_ORDER,
     ],
     [
-      'read-members-with-attributes 2',
+      'read-members-with-values 2 2',
       'delivery/campaigns/statements.ts',
       'Reads the next members of two groups, with the values for variables.',
-      chunks.readMembersWithAttributes([1, 2]),
+      chunks.readMembersWithValues([1, 2], ['a', 'b']),
       chunks.IN_ORDER,
     ],
     [
-      'read-retried-members',
+      'read-retried-members 2',
       'delivery/campaigns/statements.ts',
       'Reads the next recipients of a retry, with what their messages had.',
-      chunks.READ_RETRIED,
+      chunks.readRetriedMembers(['a', 'b']),
       chunks.IN_ORDER,
     ],
     [

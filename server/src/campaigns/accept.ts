@@ -138,15 +138,18 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
 // The bytes of the campaign itself. A campaign's messages count towards the stored bytes, but not towards the messages of a day.
 const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)
         + coalesce(octet_length(variables::text), 0)`
-// The minimum that the campaign's messages will store. Acceptance reserves it, since no message is refused later. The fan-out releases it.
+// What the campaign's messages will store at least. With variables, each message has a content and an SMS of its own, and their sizes are estimated
+// without values. Acceptance reserves it, since no message is refused later. The fan-out releases it.
 const RESERVED_BYTES = `
-    select ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as reserved_bytes from groups where account_id = $1 and number = any($10::int[])`
+    select (${ROW_BYTES} + case when variables is null then 0 else content_bytes + coalesce(octet_length($13::json ->> 'plan'), 0) end)
+      * coalesce(sum(members), 0)::bigint as reserved_bytes
+    from groups where account_id = $1 and number = any($10::int[])`
 
-/** Null if neither the content nor the SMS has variables. */
-const NEEDED_VARIABLES = `
-    select case when $17::bool or exists (
-      select from templates t join contents c on c.id = t.content_id where t.account_id = $1 and t.id = $8 and ${HAS_VARIABLES}
-    ) then $16::text::json end as variables`
+/** `variables` is null if neither the content nor the SMS has variables. */
+const STORED_CONTENT = `
+    select coalesce(octet_length($9::text), octet_length(c.message::text), 0) as content_bytes,
+      case when $17::bool or ${HAS_VARIABLES} then $16::text::json end as variables
+    from (select) as one left join templates t on t.account_id = $1 and t.id = $8 left join contents c on c.id = t.content_id`
 
 /** SQL for the first error of request `r`, if there is one. */
 const OUTCOME = `case
@@ -179,7 +182,7 @@ const ACCEPT = `
   with request as materialized (
     select coalesce($11::timestamptz(3), now())::timestamptz(3) as scheduled_at, $12::timestamptz(3) as expires_at, $13::json as fallback,
       uuid_v7() as new_id, variables, reserved_bytes, ${BYTES} + reserved_bytes as bytes
-    from (${RESERVED_BYTES}) as reserved, (${NEEDED_VARIABLES}) as needed
+    from (${STORED_CONTENT}) as stored, lateral (${RESERVED_BYTES}) as reserved
   ), checked as materialized (
     select r.*, t.content_id, used.resource_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
     from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (

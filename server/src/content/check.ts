@@ -5,7 +5,7 @@ import { CONTENT_SCHEMAS, MessageContent } from './content.ts'
 import { basicRules } from './rules.ts'
 import { renderContent, type Variables } from './variables.ts'
 
-// Stored content with variables is rendered when a message or a campaign is accepted. The rules hold for what is sent, so it is checked again then.
+// Stored content with variables is rendered when a message is made. The rules hold for what is sent, so the result is checked then.
 
 const check = createSchemaCompiler(CONTENT_SCHEMAS)(refTo(MessageContent))
 

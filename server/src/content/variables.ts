@@ -11,7 +11,7 @@ export type Variables = Readonly<Record<string, string>>
 const NAME = '[A-Za-z][A-Za-z0-9_]{0,63}'
 const WHOLE_NAME = new RegExp(`^${NAME}$`)
 const MAX_VARIABLES = 50
-const VALUE_MAX_LENGTH = 1_000
+export const VALUE_MAX_LENGTH = 1_000
 
 /** A default has no braces. So the search stops at the next brace, and its time grows with the length of the text, whatever the text is. */
 const PLACEHOLDER = new RegExp(String.raw`\\\{\{|\{\{(${NAME})(?:\|([^{}]*))?\}\}`, 'g')
@@ -99,6 +99,11 @@ export function renderContent(content: unknown, values: Variables | undefined, p
   if (placeholdersLeft < 0) violations.push({ path, reason: `must have at most ${MAX_PLACEHOLDERS} occurrences of {{name}} and \\{{` })
   const explain = (ofContent: Violation[]) => [...violations, ...namingVariables(ofContent, found)]
   return { content: rendered, fields, missing: values === undefined ? [] : missing, explain }
+}
+
+/** The names of all variables in a content, each once. */
+export function namesIn(content: unknown): string[] {
+  return [...new Set(renderContent(content, undefined).fields.flatMap(({ names }) => names))]
 }
 
 type Found = { fields: VariableField[]; violations: Violation[]; missing: Violation[]; placeholdersLeft: number }

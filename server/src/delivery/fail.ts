@@ -1,3 +1,4 @@
+import type { Unfit } from '../campaigns/member-content.ts'
 import { fallbacksTable, forEachMonth } from '../db/partitions.ts'
 import { columns, type Executor, lists } from '../db/pool.ts'
 import { endedUnsent, failure, MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
@@ -59,11 +60,10 @@ export async function failWaiting(db: Executor, ids: string[], reason: Failure, 
   return failed.length
 }
 
-/** A new message that can't be sent, since the values of its recipient do not fit. */
-type Unfit = { messageId: string; reason: Failure; details: string }
+type UnfitMessage = Unfit & { messageId: string }
 
-/** Fails messages in the transaction that creates them, so no worker ever sees them. They have no SMS. */
-export async function failUnfit(tx: Executor, messages: Unfit[]): Promise<void> {
+/** Fails messages of unfit members in the transaction that creates them, so no worker ever sees them. They have no SMS. */
+export async function failUnfit(tx: Executor, messages: UnfitMessage[]): Promise<void> {
   await forEachMonth(
     messages,
     ({ messageId }) => messageId,

@@ -182,7 +182,7 @@ export function renderFallback(fallback: Fallback, values: Variables, publicUrl:
   const { content: rendered, missing, explain } = renderContent(text, values, VARIANT_PATH)
   if (rendered === text) return { fallback, missing }
   const { content } = rendered as typeof text
-  const { segments, violations } = measured(plan.mode, { ...plan, content, multipart }, publicUrl)
+  const { segments, violations } = measured(plan.mode, { ...plan, content, multipart }, publicUrl, () => 'has characters that GSM-7 lacks')
   const found = explain([...ofLength(content), ...violations])
   return { fallback: { ...fallback, plan: { ...plan, content }, segments, violations: found }, missing }
 }
@@ -197,22 +197,33 @@ function timeOf(text: string | undefined): Date | undefined {
   return text === undefined ? undefined : parseTimestamp(text)
 }
 
-/** Measures the text as it is sent. All short links have the same length, which depends on `publicUrl`, so the schema can't check the text. */
-function measured(mode: SmsPlan['mode'], variant: Static<typeof Variant>, publicUrl = ''): { segments: number; violations: Violation[] } {
+/**
+ * Measures the text as it is sent. All short links have the same length, which depends on `publicUrl`, so the schema can't check the text.
+ * `lacking` describes a text with characters that GSM-7 lacks.
+ */
+function measured(
+  mode: SmsPlan['mode'],
+  variant: Static<typeof Variant>,
+  publicUrl = '',
+  lacking = namingCharacters,
+): { segments: number; violations: Violation[] } {
   if (variant.urlShortening && publicUrl === '') {
     return unfit(0, 'requires short links, for which the operator has to set HERALD_PUBLIC_URL', 'urlShortening')
   }
   const text = composeText(variant, () => shortLink(publicUrl, 'x'.repeat(CODE_LENGTH)))
   const encoding = encodingFor(mode, text)
-  if (encoding === undefined) {
-    const characters = nonGsm7Characters(text).map((character) => `"${character}"`)
-    return unfit(0, `has ${characters.join(', ')}, which GSM-7 lacks; use mode AUTO or UNICODE`)
-  }
+  if (encoding === undefined) return unfit(0, `${lacking(text)}; use mode AUTO or UNICODE`)
   const { segments } = measureText(text, encoding)
   const { multipart = false } = variant
   if (segments <= (multipart ? MAX_SEGMENTS : 1)) return { segments, violations: [] }
   const takes = `takes ${segments} SMS in ${encoding === 'GSM7' ? 'GSM-7' : 'UCS-2'}`
   return unfit(segments, multipart ? `${takes}; the limit is ${MAX_SEGMENTS}` : `${takes}; set multipart to allow up to ${MAX_SEGMENTS}`)
+}
+
+function namingCharacters(text: string): string {
+  return `has ${nonGsm7Characters(text)
+    .map((character) => `"${character}"`)
+    .join(', ')}, which GSM-7 lacks`
 }
 
 function unfit(segments: number, reason: string, field: keyof Static<typeof Variant> = 'content') {

@@ -56,7 +56,7 @@ const hasCopy = (column: string, path: string) =>
 const withoutCopy = (column: string, path: string) => `case when ${hasCopy(column, path)}
       then jsonb_set(${readable(column)}::jsonb, '{${path}}', (${readable(column)} #> '{${path}}')::jsonb - $1)::json else ${column} end`
 
-/** Replaces the plan of a single SMS. A caller can write about the person in its text, its label, and even in its sender. */
+/** Replaces the plan of an SMS that only this person gets. A caller can write about the person in its text, its label, and even in its sender. */
 const ERASED_PLAN: SmsPlan = {
   sender: '',
   mode: 'AUTO',
@@ -72,8 +72,14 @@ const ERASED_PLAN: SmsPlan = {
 
 const octets = (column: string) => `coalesce(octet_length(${column}::text), 0)`
 
-/** In SQL: the message of a row has no campaign, so its texts were written for this person. */
+/** In SQL: the message of a row has no campaign. */
 const IS_SINGLE = `coalesce((select m.campaign_id is null from messages m where m.id = t.message_id), true)`
+
+/** In SQL: the texts of the message of a row were written for this person, or rendered with their data. */
+const IS_PERSONAL = `coalesce((
+    select m.campaign_id is null or (select c.variables is not null from campaigns c where c.id = m.campaign_id)
+    from messages m where m.id = t.message_id
+  ), true)`
 
 /** In SQL: the message with this id is to the person. A message to any erased person counts, since the number may be replaced already. */
 const isToPerson = (id: string) =>
@@ -149,13 +155,13 @@ export const MESSAGE_DETAILS: Place[] = [
       ${readable('t.plan')} ->> 'sender' as sender, ${readable('t.plan')} ->> 'campaign' as campaign,
       ${readable('t.plan')} ->> 'content' as text, t.segments,
       t.due_at as "dueAt", t.sent_at as "sentAt", t.delivered_at as "deliveredAt", t.failed_at as "failedAt", t.detail`,
-    set: `plan = case when ${IS_SINGLE} then '${JSON.stringify(ERASED_PLAN)}' else t.plan end, detail = null`,
+    set: `plan = case when ${IS_PERSONAL} then '${JSON.stringify(ERASED_PLAN)}' else t.plan end, detail = null`,
     bytes: octets('t.plan'),
   },
 ]
 
-/** In SQL: a copy of a single SMS to the person, for a test number. */
-const IS_COPY_OF_MINE = `(t.copy <> 0 and ${IS_SINGLE} and ${isToPerson('t.message_id')})`
+/** In SQL: a copy of an SMS that only the person gets, for a test number. */
+const IS_COPY_OF_MINE = `(t.copy <> 0 and ${IS_PERSONAL} and ${isToPerson('t.message_id')})`
 
 /** All other places. A number in `copies` of a plan is a test number, which gets copies of SMS to other people. */
 export const PLACES: Place[] = [
@@ -252,8 +258,8 @@ export const PLACES: Place[] = [
     key: { code: 'text' },
     mine: `(t.recipient = $1 or ${IS_COPY_OF_MINE})`,
     columns: 't.message_id as "messageId", t.url, t.created_at as "createdAt", t.clicked_at as "clickedAt"',
-    // The address is part of the text of a single message. The links of a campaign go on working, and count for its reports.
-    deleteIf: `t.copy = 0 and ${IS_SINGLE} or ${IS_COPY_OF_MINE}`,
+    // The address is part of a text for this person alone. Links that all recipients of a campaign got go on working, and count for its reports.
+    deleteIf: `t.copy = 0 and ${IS_PERSONAL} or ${IS_COPY_OF_MINE}`,
     set: 'recipient = h.placeholder',
   },
   {

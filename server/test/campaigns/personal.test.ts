@@ -4,6 +4,7 @@ import { findCampaign } from '../../src/campaigns/campaigns.ts'
 import { retryCampaign } from '../../src/campaigns/retry.ts'
 import { CHUNK, fanOut } from '../../src/delivery/campaigns/fan-out.ts'
 import { completeDone, startDue } from '../../src/delivery/campaigns/lifecycle.ts'
+import { FAILURES, type Failure } from '../../src/delivery/failures.ts'
 import { removeMember } from '../../src/groups/groups.ts'
 import { putMembers } from '../../src/groups/put-members.ts'
 import { erasePerson } from '../../src/privacy/erase.ts'
@@ -49,6 +50,18 @@ async function saidBy(campaignId: string) {
     [campaignId],
   )
   return rows.map(({ rcs, sms, reason }) => reason ?? (sms === null ? rcs : [rcs, sms]))
+}
+
+/** The fields and variables that each failure names, without the sentence of its reason. */
+async function reasonsOf(campaignId: string): Promise<string[]> {
+  const { rows } = await pool.query<{ reason: Failure; why: string }>(
+    `select failure_reason as reason, failure_description as why from messages where campaign_id = $1 and status = 'FAILED' order by recipient`,
+    [campaignId],
+  )
+  return rows.map(({ reason, why }) => {
+    assert.ok(why.startsWith(`${FAILURES[reason]} `), why)
+    return why.slice(FAILURES[reason].length + 1)
+  })
 }
 
 describe('each message of a campaign with variables', () => {
@@ -99,23 +112,15 @@ describe('each message of a campaign with variables', () => {
   })
 })
 
-describe('a member whose values do not fit', () => {
+describe('an unfit member', () => {
   test('fails alone at once, with a reason that names the field and the variable but no value', async () => {
     const { send } = await setUp([{ name: 'Anna', code: '1' }, { name: 'Ola' }, { name: 'n'.repeat(200), code: '2' }, { code: '3' }])
     const inline = { type: 'CARD' as const, data: { title: 'Hello {{name|you}}' }, content: 'Code {{code}}' }
     const campaignId = await send({ message: { inline } })
     assert.deepEqual(await statusCountsOf(pool, campaignId), { ACCEPTED: 2, 'FAILED INVALID_CONTENT': 1, 'FAILED MISSING_VARIABLE': 1 })
-    const { rows } = await pool.query(
-      `select failure_description as why from messages where campaign_id = $1 and status = 'FAILED' order by recipient`,
-      [campaignId],
-    )
-    assert.deepEqual(rows, [
-      {
-        why: 'A variable of the campaign has no value for the recipient, and no default. /content has the variable code, which has no value and no default.',
-      },
-      {
-        why: 'The content breaks a rule with the recipient’s values. /data/title must have at most 200 characters, with the value of the variable name.',
-      },
+    assert.deepEqual(await reasonsOf(campaignId), [
+      '/content has the variable code, which has no value and no default.',
+      '/data/title must have at most 200 characters, with the value of the variable name.',
     ])
     const { rowCount } = await pool.query('select from queue where campaign_id = $1', [campaignId])
     assert.equal(rowCount, 2)
@@ -130,6 +135,21 @@ describe('a member whose values do not fit', () => {
       campaignId,
     ])
     assert.equal(rowCount, 1)
+  })
+
+  test('has a value that is longer than any in a request may be', async () => {
+    const { send } = await setUp([{ a: 'x'.repeat(1_001) }, { a: '💬'.repeat(1_000) }])
+    const campaignId = await send({ message: { inline: text('{{a}}') } })
+    assert.deepEqual(await saidBy(campaignId), ['INVALID_CONTENT', '💬'.repeat(1_000)])
+    assert.deepEqual(await reasonsOf(campaignId), ['The value of the variable a must have at most 1000 characters.'])
+  })
+
+  test('is described without the characters of a value that GSM-7 lacks', async () => {
+    const { send } = await setUp([{ a: 'Ўладзімір' }])
+    const campaignId = await send({ message: { inline: text('Hi') }, sms: { planParams: { mode: 'GSM7' }, variant: { content: '{{a}}' } } })
+    assert.deepEqual(await reasonsOf(campaignId), [
+      '/smsFallback/smsMessagesPlan/0/content has characters that GSM-7 lacks; use mode AUTO or UNICODE, with the value of the variable a.',
+    ])
   })
 
   test('does not keep a campaign from being completed, even if nobody has fitting values', async () => {
@@ -168,10 +188,37 @@ describe('the fan-out of a campaign with variables', () => {
       content: 'x'.repeat(1_900),
       imageUrl: `https://example.com/${'x'.repeat(1_900)}`,
     }))
-    const inline = { type: 'CAROUSEL' as const, content: '{{a|A}}', data: { cards } }
+    const inline = { type: 'CAROUSEL' as const, data: { cards: [{ ...cards[0], title: '{{a|A}}' }, ...cards.slice(1)] } }
     await acceptedCampaign(pool, { accountId, ...sender }, { message: { inline: inline as never } })
     const chunks = await makeAll(hotPool)
     assert.ok(Math.max(...chunks) < 1_000, `${chunks}`)
+  })
+
+  test('ends a chunk after some time and bytes, so that other campaigns do not wait for long values', async () => {
+    const { accountId, ...sender } = await createSender(pool)
+    await fillGroup(pool, accountId, 1, phones(0, 400))
+    const attributes = Object.fromEntries(Array.from('abcdefgh', (name) => [name, 'x'.repeat(200)]))
+    await pool.query('update group_members set attributes = $2 where account_id = $1', [accountId, JSON.stringify(attributes)])
+    const card = { title: '{{a}}', content: '{{b}}{{c}}{{d}}{{e}}', imageUrl: 'https://example.com/{{f}}{{g}}{{h}}' }
+    const inline = { type: 'CAROUSEL' as const, data: { cards: Array.from({ length: 10 }, () => card) } }
+    const campaignId = await acceptedCampaign(pool, { accountId, ...sender }, { message: { inline: inline as never } })
+    const chunks = await makeAll(hotPool)
+    assert.deepEqual(await recipientsOf(pool, campaignId), phones(0, 400))
+    assert.deepEqual(await reasonsOf(campaignId), [])
+    assert.ok(chunks.length > 1, `${chunks}`)
+  })
+
+  test('reserves the bytes that the contents will take without values, and releases what is left', async () => {
+    const { accountId, ...sender } = await createSender(pool)
+    await fillGroup(pool, accountId, 1, phones(0, 20))
+    await pool.query('update groups set members = 20 where account_id = $1', [accountId])
+    const content = `{{a|A}}${'x'.repeat(3_000)}`
+    const campaignId = await acceptedCampaign(pool, { accountId, ...sender }, { message: { inline: text(content) } })
+    const reserved = async () =>
+      (await pool.query('select reserved_bytes from campaigns where id = $1', [campaignId])).rows[0].reserved_bytes
+    assert.equal(await reserved(), 20 * (2_048 + JSON.stringify(text(content)).length))
+    await makeAll(hotPool)
+    assert.equal(await reserved(), 0)
   })
 
   test('leaves out people who were erased', async () => {
@@ -181,6 +228,28 @@ describe('the fan-out of a campaign with variables', () => {
     const campaignId = await send({ message: { inline: text('{{a}}') } })
     assert.deepEqual(await recipientsOf(pool, campaignId), [phone(0), phone(2)])
   })
+})
+
+test('erasing a person removes what a campaign with variables said to them, also by SMS and in short links', async () => {
+  const { accountId, send } = await setUp([{ a: 'Wanda' }, { a: 'Zofia' }])
+  const sms = { variant: { content: 'Hi {{a}}, see https://example.com/{{a}}' } }
+  const campaignId = await send({ message: { inline: text('Hello {{a}}') }, sms })
+  await pool.query(
+    `insert into short_links (code, account_id, agent_id, message_id, recipient, copy, url)
+     select left(md5(id::text), 8), account_id, agent_id, id, recipient, 0, 'https://example.com/Wanda' from messages
+     where campaign_id = $1 and recipient = $2`,
+    [campaignId, phone(0)],
+  )
+  await erasePerson(pool, erased, { phone: phone(0), accountId })
+  const { rows } = await pool.query(
+    `select m.content ->> 'content' as rcs, f.plan ->> 'content' as sms, (select count(*) from short_links s where s.message_id = m.id) as links
+     from messages m join sms_fallbacks f on f.message_id = m.id where m.campaign_id = $1 order by m.recipient like 'erased%' desc`,
+    [campaignId],
+  )
+  assert.deepEqual(rows, [
+    { rcs: '', sms: '', links: 0 },
+    { rcs: 'Hello Zofia', sms: 'Hi Zofia, see https://example.com/Zofia', links: 0 },
+  ])
 })
 
 describe('a retry of a campaign with variables', () => {

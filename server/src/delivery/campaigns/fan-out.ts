@@ -68,7 +68,7 @@ async function createNext(
   chunk: number,
   publicUrl: string | undefined,
 ): Promise<number> {
-  if (campaign.isPersonal) return await createPersonal(tx, erased, campaign, chunk, publicUrl)
+  if (campaign.isPersonal) return await createPersonal(tx, campaign, { erased, chunk, publicUrl })
   const { rows } = await tx.query<{ created: number }>(await chunkOf(tx, erased, campaign, chunk))
   return rows[0]?.created ?? 0
 }

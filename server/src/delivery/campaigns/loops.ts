@@ -29,7 +29,7 @@ export function startCampaignLoops({ pool, logger, erased, publicUrl, onQueued }
     const { created, mayBeMore, failed } = await fanOut(pool, erased, { skipped: [...skipped], publicUrl })
     if (created > 0) onQueued()
     if (failed !== undefined) {
-      logger.error({ err: failed.error }, 'failed to fan out a campaign; will retry')
+      logger.error({ campaignId: failed.campaignId, err: failed.error }, 'failed to fan out a campaign; will retry')
       skipped.add(failed.campaignId)
       setTimeout(() => skipped.delete(failed.campaignId), SKIPPED_FOR_MS).unref()
     }

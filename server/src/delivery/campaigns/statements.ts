@@ -1,5 +1,6 @@
 import { isLive } from '../../accounts/accounts.ts'
-import { countUsage, messageBytes, ROW_BYTES } from '../../accounts/usage.ts'
+import { countUsage, messageBytes } from '../../accounts/usage.ts'
+import { selectAttributes } from '../../campaigns/member-content.ts'
 import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ANY_ERASED } from '../../erasure/erased.ts'
 import { PRIORITIES } from '../../messages/states.ts'
@@ -44,13 +45,18 @@ const nextMembers = (groups: number[]) => `select distinct phone from (
     ) as people
     order by phone limit $2`
 
-/** The same with the attributes. A member of several groups has those of the first group in the campaign's list. */
-export const readMembersWithAttributes = (groups: number[]) => `
-  with campaign as (select $1::uuid)
-  select distinct on (phone) phone, attributes from (
-    ${armsOf(groups, (index) => `phone, attributes, ${index} as place`).join('\n    union all ')}
-  ) as people
-  order by phone, place limit $2`
+/**
+ * Reads the next members of all groups with these attributes. A member of several groups has the attributes of the first group in the campaign's
+ * list.
+ */
+export const readMembersWithValues = (groups: number[], names: string[]) => `
+  with campaign as (select $1::uuid), next as (
+    select distinct on (phone) phone, attributes from (
+      ${armsOf(groups, (index) => `phone, attributes, ${index} as place`).join('\n      union all ')}
+    ) as people
+    order by phone, place limit $2
+  )
+  select phone, ${selectAttributes(names, '$7')} from next`
 
 function armsOf(groups: number[], columnsOf: (index: number) => string): string[] {
   return groups.flatMap((_, index) => {
@@ -73,17 +79,17 @@ export const createFromGroups = (groups: number[]) =>
   )`)
 
 /** In SQL: the reserved bytes to release for this chunk; for the last chunk, all that are left. */
-const released = (campaign: string) =>
-  `case when is_last then ${campaign}.reserved_bytes else least(${campaign}.reserved_bytes, created * ${ROW_BYTES}) end`
+const released = (campaign: string, bytes: string) =>
+  `case when is_last then ${campaign}.reserved_bytes else least(${campaign}.reserved_bytes, ${bytes}) end`
 
-type Own = { contentId: string; content: string; fallback: string; isWrong: string; bytes: string; result: string }
+type Own = { contentId: string; content: string; fallback: string; isUnfit: string; bytes: string; result: string }
 
 const PLAN = `(fallback -> 'plan')::text`
 const SHARED: Own = {
   contentId: 'c.content_id',
   content: 'null::json',
   fallback: 'c.fallback',
-  isWrong: 'false',
+  isUnfit: 'false',
   bytes: `created * (${messageBytes('null', 'null', PLAN)})`,
   result: 'created',
 }
@@ -97,12 +103,12 @@ const createMessages = (members: string, own = SHARED) => `
     select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
       ${own.contentId} as content_id, ${own.content} as content, greatest(now(), c.started_at) as accepted_at,
       c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, ${own.fallback} as fallback,
-      ${own.isWrong} as is_wrong
+      ${own.isUnfit} as is_unfit
     from member m, campaign c
   ), ${storeMessages('created', PRIORITIES.campaign)}, used as (${countUsage({
     account: 'account_id',
     from: 'campaign, progress where created > 0 or reserved_bytes > 0',
-    contentBytes: `-sum(${released('campaign')})`,
+    contentBytes: `-sum(${released('campaign', own.bytes)})`,
     messageBytes: `sum(${own.bytes})`,
   })}
   ), advanced as (
@@ -110,36 +116,39 @@ const createMessages = (members: string, own = SHARED) => `
       fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
       recipients = c.recipients + r.created,
       fan_out_completed_at = case when r.is_last then now() end,
-      reserved_bytes = c.reserved_bytes - ${released('c')}
+      reserved_bytes = c.reserved_bytes - ${released('c', own.bytes)}
     from progress r where c.id = $1
   )
   select ${own.result} from progress`
 
 export const CREATE_RETRIED = createMessages(RETRIED_MEMBERS)
 
-/** The lists are parallel. A message whose member has no content of its own has that of the campaign; a wrong one gets no SMS. */
+/**
+ * Creates the messages of listed members. The lists are parallel. Without a content of its own, a message has the content of the campaign, which
+ * also shows what an unfit member would have got; unfit members have no SMS.
+ */
 export const CREATE_LISTED = createMessages(
   `
   member as materialized (
-    select * from unnest($2::text[], $5::json[], $6::json[], $7::bool[]) as m (phone, content, fallback, is_wrong)
+    select * from unnest($2::text[], $5::json[], $6::json[], $7::bool[]) as m (phone, content, fallback, is_unfit)
   ), progress as materialized (
     select $3::text as position, $4::boolean as is_last, cardinality($2::text[]) as created
   )`,
   {
     contentId: 'case when m.content is null then c.content_id end',
     content: 'm.content',
-    fallback: 'case when m.is_wrong is not true then coalesce(m.fallback, c.fallback) end',
-    isWrong: 'm.is_wrong',
+    fallback: 'case when c.variables is null then c.fallback else m.fallback end',
+    isUnfit: 'm.is_unfit',
     bytes: `(select coalesce(sum(${messageBytes('content::text', 'null', PLAN)}), 0) from created)`,
-    result: `created, (select json_object_agg(recipient, id) from created where is_wrong) as wrong`,
+    result: `created, (select json_object_agg(recipient, id) from created where is_unfit) as unfit`,
   },
 )
 
 /**
- * Reads the recipients of a retry. One whose message had content gets the same again. The others are rendered with the attributes that they
- * have now, in the groups of the first campaign.
+ * Reads the recipients of a retry, with the attributes that they have now in the groups of the first campaign. If the earlier message had a
+ * content, the retry repeats it; if its recipient was unfit, the retry renders the content.
  */
-export const READ_RETRIED = `
+export const readRetriedMembers = (names: string[]) => `
   with recursive campaign as materialized (
     select * from campaigns where id = $1
   ), chain as (
@@ -148,14 +157,15 @@ export const READ_RETRIED = `
     select c.retry_of, c.group_numbers from chain join campaigns c on c.id = chain.retry_of
   ), ${RETRIED_MEMBERS}
   select p.position, p.is_last as "isLast", r.* from progress p left join (
-    select m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "isToRender", s.content::text as content, f.plan, f.segments,
-      now.attributes
+    select m.id, m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "wasUnfit", s.content::text as content, f.plan, f.segments,
+      now.values
     from member m, lateral (
       select account_id, content from messages where id = m.id limit 1
     ) as s left join lateral (
       select plan, segments from sms_fallbacks where message_id = m.id limit 1
     ) as f on true left join lateral (
-      select g.attributes from chain, unnest(chain.group_numbers) with ordinality as one (number, place), group_members g
+      select ${selectAttributes(names, '$3')}
+      from chain, unnest(chain.group_numbers) with ordinality as one (number, place), group_members g
       where g.account_id = s.account_id and g.group_number = one.number and g.phone = m.phone
       order by place limit 1
     ) as now on true
