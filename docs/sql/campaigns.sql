@@ -56,20 +56,20 @@ with campaign as materialized (
 ), created as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
-    null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
-    null::uuid as triggered_by, c.id as campaign_id, c.fallback
+    null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, c.expires_at as own_expiry,
+    'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id)
+      scheduled_at, expires_at, traffic, triggered_by, campaign_id)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+    scheduled_at, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
   insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
       attempts, claimed)
-  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at), coalesce(own_expiry, now() + interval '48 hours'),
     null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
   from created
@@ -130,20 +130,20 @@ with campaign as materialized (
 ), created as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
-    null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
-    null::uuid as triggered_by, c.id as campaign_id, c.fallback
+    null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, c.expires_at as own_expiry,
+    'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id)
+      scheduled_at, expires_at, traffic, triggered_by, campaign_id)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+    scheduled_at, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
   insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
       attempts, claimed)
-  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at), coalesce(own_expiry, now() + interval '48 hours'),
     null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
   from created

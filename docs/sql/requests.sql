@@ -89,13 +89,15 @@ with requested as materialized (
     used.resource_id as used_id, missing.ids as missing_targets,
     case
     when r.caller is not null and r.caller not in (
-    select c.place from unnest((select $21::text[]), (select $22::text[]), (select $23::text[]))
+    select c.place from unnest((select $22::text[]), (select $23::text[]), (select $24::text[]))
     with ordinality as c (integration_key, key_version, account_version, place)
     join integration_keys k on k.integration_key = c.integration_key and k.xmin::text = c.key_version and (k.expires_at is null or k.expires_at > now())
     join accounts a on a.id = k.account_id and a.xmin::text = c.account_version) then 'unconfirmed'
     when used.request_hash = r.hash then 'replayed'
+    when r.scheduled_at < now() - interval '1 minute' then 'scheduled-past'
+    when r.scheduled_at > now() + interval '15 days' then 'scheduled-late'
     when r.own_expiry <= now() then 'expires-past'
-    when r.own_expiry > now() + interval '15 days' then 'expires-late'
+    when r.own_expiry > greatest(r.scheduled_at, now()) + interval '15 days' then 'expires-late'
     when r.has_violations then 'sms-text'
     when t.status <> 'APPROVED' then 'not-approved'
     when c.basic and not r.basic then 'template-basic'
@@ -107,8 +109,8 @@ with requested as materialized (
     when used.resource_id is not null then 'conflict'
     when not r.has_room then 'no-room'
     end as outcome
-  from unnest((select $1::int[]), (select $2::text[]), (select $3::bytea[]), (select $4::text[]), (select $5::text[]), (select $6::text[]), (select $7::bool[]), (select $8::bool[]), (select $9::text[]), (select $10::bigint[]), (select $11::json[]), (select $12::bigint[]), (select $13::timestamptz(3)[]), (select $14::json[]), (select $15::bool[]), (select $16::text[]), (select $17::int[]), (select $18::bool[]), (select $19::bigint[]), (select $20::uuid[]))
-  with ordinality as r (account_id, key, hash, id_end, agent_id, recipient, basic, test, client_reference_id, template_id, content, rendered_from, own_expiry, fallback, has_violations, targets, bytes, has_room, caller, lease, n)
+  from unnest((select $1::int[]), (select $2::text[]), (select $3::bytea[]), (select $4::text[]), (select $5::text[]), (select $6::text[]), (select $7::bool[]), (select $8::bool[]), (select $9::text[]), (select $10::bigint[]), (select $11::json[]), (select $12::bigint[]), (select $13::timestamptz(3)[]), (select $14::timestamptz(3)[]), (select $15::json[]), (select $16::bool[]), (select $17::text[]), (select $18::int[]), (select $19::bool[]), (select $20::bigint[]), (select $21::uuid[]))
+  with ordinality as r (account_id, key, hash, id_end, agent_id, recipient, basic, test, client_reference_id, template_id, content, rendered_from, scheduled_at, own_expiry, fallback, has_violations, targets, bytes, has_room, caller, lease, n)
   left join idempotency_keys used on used.account_id = r.account_id and used.endpoint = 'messages' and used.key = r.key
   left join agent_assignments a on a.account_id = r.account_id and a.agent_id = r.agent_id and a.active
   left join templates t on t.account_id = r.account_id and t.id = r.template_id
@@ -127,16 +129,16 @@ with requested as materialized (
   where outcome is null and (key is null or id in (select resource_id from keyed))
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id)
+      scheduled_at, expires_at, traffic, triggered_by, campaign_id)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+    scheduled_at, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
   insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
       attempts, claimed)
-  select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
-    lease, case when lease is null then '-infinity' else now() + $24 * interval '1 millisecond' end, (lease is not null)::int,
+  select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at), coalesce(own_expiry, now() + interval '48 hours'),
+    lease, case when lease is null then '-infinity' else now() + $25 * interval '1 millisecond' end, (lease is not null)::int,
     lease is not null
   from created
 ), expiring as (
@@ -171,8 +173,8 @@ from requested order by n;
 prepare "read-message" as
 select m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId",
   m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
-  m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
-  case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
+  m.accepted_at as "acceptedAt", m.scheduled_at as "scheduledAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt",
+  m.failed_at as "failedAt", case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
   m.failure_reason as "failure.reason", m.failure_description as "failure.description", m.triggered_by as "triggeredBy",
   coalesce(needless.status, f.status) as "smsFallback.status", coalesce(needless.reason, f.reason) as "smsFallback.reason",
   f.plan ->> 'campaign' as "smsFallback.campaign",

@@ -17,6 +17,8 @@ export type Message = {
   basic: boolean
   test: boolean
   acceptedAt: string
+  /** When it is sent, if it was scheduled. */
+  scheduledAt?: string
   sentAt?: string
   deliveredAt?: string
   readAt?: string

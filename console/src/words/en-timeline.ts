@@ -149,6 +149,7 @@ const outcome = {
   smsHeldBack: (reason: string) => `The SMS was held back: ${reason}`,
   smsFailed: (reason: string) => `The SMS failed, too: ${reason}`,
   accepted: 'It waits to be sent.',
+  scheduled: (at: string) => `It is to be sent on ${momentOf(at)}.`,
   sending: 'It is being sent.',
   attempts: (failed: number) => `The network did not accept it ${failed === 1 ? 'once' : `${failed} times`}; Herald tries again.`,
   heldBack: 'It is held back.',

@@ -6,10 +6,11 @@ import type { Executor } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { conflict, missingTemplates, REFERENCE_ERRORS } from '../messages/accept.ts'
+import { LONGEST_LIFE_DAYS } from '../messages/schemas.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
 import { isToRender, readTemplateContent, withValues } from '../messages/template-variables.ts'
 import { parseTimestamp } from '../time.ts'
-import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
+import type { CampaignRequest } from './schemas.ts'
 
 /** A request that passed validation. */
 export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallbackAfterExpiry'> & {

@@ -21,7 +21,17 @@ const CHECK_FOR_MS = 8
 /** The columns that SHOWN_MESSAGE and the filters need; not the content, which may be large. */
 const COLUMNS = [
   ...['id', 'account_id', 'agent_id', 'recipient', 'status', 'basic', 'test', 'client_reference_id', 'campaign_id', 'triggered_by'],
-  ...['accepted_at', 'expires_at', 'sent_at', 'delivered_at', 'read_at', 'failed_at', 'failure_reason', 'failure_description'],
+  ...[
+    'accepted_at',
+    'scheduled_at',
+    'expires_at',
+    'sent_at',
+    'delivered_at',
+    'read_at',
+    'failed_at',
+    'failure_reason',
+    'failure_description',
+  ],
 ].map((column) => `m.${column}`)
 
 /**

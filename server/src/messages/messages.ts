@@ -38,8 +38,8 @@ export const SMS_IS_NEEDLESS = `(
 /** In SQL: the fields of a message `m` that callers see. MESSAGE_JOINS has the tables. */
 export const SHOWN_MESSAGE = `m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId",
     m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
-    m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
-    case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
+    m.accepted_at as "acceptedAt", m.scheduled_at as "scheduledAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt",
+    m.failed_at as "failedAt", case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
     m.failure_reason as "failure.reason", m.failure_description as "failure.description", m.triggered_by as "triggeredBy",
     coalesce(needless.status, f.status) as "smsFallback.status", coalesce(needless.reason, f.reason) as "smsFallback.reason",
     f.plan ->> 'campaign' as "smsFallback.campaign",

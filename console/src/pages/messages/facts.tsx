@@ -6,7 +6,7 @@ import * as say from '../../words/en-messages.ts'
 
 /** The ids of a message, to copy and to follow. */
 export function MessageFacts({ message }: { message: Message }) {
-  const { recipient, clientReferenceId, agentId, campaignId, triggeredBy, acceptedAt, expiresAt, smsFallback } = message
+  const { recipient, clientReferenceId, agentId, campaignId, triggeredBy, acceptedAt, scheduledAt, expiresAt, smsFallback } = message
   const linked = (id: string, query?: Record<string, string>) => (
     <>
       <a href={linkHere(query ? ['messages'] : ['messages', id], query)}>{id}</a> <Copy text={id} isIcon />
@@ -21,6 +21,7 @@ export function MessageFacts({ message }: { message: Message }) {
         [say.campaign, campaignId && linked(campaignId, { campaignId })],
         [say.triggeredBy, triggeredBy && linked(triggeredBy)],
         [say.accepted, <Ago at={acceptedAt} />],
+        [say.scheduled, scheduledAt && <Ago at={scheduledAt} />],
         [say.expires, <Ago at={expiresAt} />],
         ['SMS', smsFallback && say.segments(smsFallback.segments)],
         [say.smsLabel, smsFallback?.campaign],

@@ -140,8 +140,8 @@ const createMessages = (members: string) => `
   ), ${members}, created as materialized (
     -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
     select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
-      null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
-      null::uuid as triggered_by, c.id as campaign_id, c.fallback
+      null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, c.expires_at as own_expiry,
+      'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
     from member m, campaign c
   ), ${storeMessages('created', PRIORITIES.campaign)}, used as (${countUsage({
     account: 'account_id',
