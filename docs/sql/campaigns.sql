@@ -32,7 +32,7 @@ select from campaigns where status = 'RUNNING' and fan_out_completed_at is null 
 -- Locks the next campaign to fan out. (server/src/delivery/campaigns/fan-out.ts)
 prepare "lock-campaign" as
 select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
-  retry_of is not null as "isRetry", exists (select from erased_people) as "hasErased"
+  retry_of is not null as "isRetry", exists (select from erased_people) as "hasErased", delivery_window as window, (extract(epoch from now()) * 1000)::float8 as "nowMs"
 from campaigns where status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) and account_id <> all (array(select id from accounts where suspended_at is not null))
 order by recipients, id limit 1 for update skip locked;
 
@@ -56,21 +56,21 @@ with campaign as materialized (
 ), created as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
-    null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, c.expires_at as own_expiry,
-    'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
+    null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, null::text as delivery_window, null::timestamptz as opens_at,
+    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      scheduled_at, expires_at, traffic, triggered_by, campaign_id)
+      scheduled_at, delivery_window, expires_at, traffic, triggered_by, campaign_id)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    scheduled_at, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+    scheduled_at, delivery_window, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
-  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
-      attempts, claimed)
-  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at), coalesce(own_expiry, now() + interval '48 hours'),
-    null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
+      leased_until, attempts, claimed)
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at, opens_at),
+    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
   from created
 ), expiring as (
@@ -111,40 +111,142 @@ prepare "create-retried-messages" as
 with campaign as materialized (
   select * from campaigns where id = $1
 ), looked_at as materialized (
-  select m.id, m.recipient, m.status, m.failure_reason
+  select m.id, m.recipient, m.status, m.failure_reason, m.delivery_window
   from campaign c, lateral (
-    select id, recipient, status, failure_reason from messages m
+    select id, recipient, status, failure_reason, delivery_window from messages m
     where m.campaign_id = c.retry_of and m.id > (case c.fan_out_cursor when '' then '00000000-0000-0000-0000-000000000000' else c.fan_out_cursor end)::uuid
     order by m.id limit 10 * $2::int
   ) as m
 ), unreached as materialized (
-  select l.recipient as phone, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
+  select l.recipient as phone, l.delivery_window, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
   from looked_at l left join lateral (
     select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
   ) as arrived on true
   where l.status = 'FAILED' and arrived.kind is null and not l.recipient like 'erased-%'
 ), member as materialized (
-  select u.phone, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
+  select u.phone, u.delivery_window, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
 ), progress as materialized (
   select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
 ), created as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
-    null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, c.expires_at as own_expiry,
-    'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
+    null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, null::text as delivery_window, null::timestamptz as opens_at,
+    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      scheduled_at, expires_at, traffic, triggered_by, campaign_id)
+      scheduled_at, delivery_window, expires_at, traffic, triggered_by, campaign_id)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    scheduled_at, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+    scheduled_at, delivery_window, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
-  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
-      attempts, claimed)
-  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at), coalesce(own_expiry, now() + interval '48 hours'),
-    null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
+      leased_until, attempts, claimed)
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at, opens_at),
+    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+    null::uuid is not null
+  from created
+), expiring as (
+  insert into expiries (message_id, expires_at) select id, own_expiry from created where own_expiry is not null
+), falling_back as (
+  insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
+      after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
+  select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
+    (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
+    (fallback ->> 'afterExpiryNotBefore')::timestamptz
+  from created where fallback is not null
+), written_change as materialized (
+  select 0 as place, 'message.accepted' as kind, accepted_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from written m where accepted_at is not null
+), written_change_counted as (
+  insert into report_deltas (account_id, campaign_id, hour, accepted)
+  select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
+    count(*) filter (where kind = 'message.accepted')
+  from written_change where not test group by 1, 2, 3
+), used as (
+  insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
+  select account_id, 0, sum(created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_last then campaign.reserved_bytes else least(campaign.reserved_bytes, created * 2048) end) from campaign, progress where created > 0 or reserved_bytes > 0 group by 1
+), advanced as (
+  update campaigns c set
+    fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
+    recipients = c.recipients + r.created,
+    fan_out_completed_at = case when r.is_last then now() end,
+    reserved_bytes = c.reserved_bytes - case when is_last then c.reserved_bytes else least(c.reserved_bytes, created * 2048) end
+  from progress r where c.id = $1
+)
+select created from progress;
+
+-- Reads the next members of two groups, for a campaign with a delivery window. (server/src/delivery/campaigns/fan-out.ts)
+-- Its transaction runs before it:
+--   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
+--   set local max_parallel_workers_per_gather = 0
+prepare "read-zoned-members 2" as
+with campaign as (select $1::uuid) select phone, string_agg(distinct time_zone, ',' order by time_zone) as "timeZones" from (
+  (select phone, time_zone from group_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] order by phone)
+  union all (select phone, null from removed_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] and removed_generation > ($5::int[])[1] order by phone)
+  union all (select phone, time_zone from group_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] order by phone)
+  union all (select phone, null from removed_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] and removed_generation > ($5::int[])[2] order by phone)
+) as people
+group by phone order by phone limit $2;
+
+-- Reads the next recipients of a retry with a delivery window. (server/src/delivery/campaigns/fan-out.ts)
+-- Its transaction runs before it:
+--   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
+--   set local max_parallel_workers_per_gather = 0
+prepare "read-retried-members" as
+with campaign as materialized (
+  select * from campaigns where id = $1
+), looked_at as materialized (
+  select m.id, m.recipient, m.status, m.failure_reason, m.delivery_window
+  from campaign c, lateral (
+    select id, recipient, status, failure_reason, delivery_window from messages m
+    where m.campaign_id = c.retry_of and m.id > (case c.fan_out_cursor when '' then '00000000-0000-0000-0000-000000000000' else c.fan_out_cursor end)::uuid
+    order by m.id limit 10 * $2::int
+  ) as m
+), unreached as materialized (
+  select l.recipient as phone, l.delivery_window, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
+  from looked_at l left join lateral (
+    select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
+  ) as arrived on true
+  where l.status = 'FAILED' and arrived.kind is null and not l.recipient like 'erased-%'
+), member as materialized (
+  select u.phone, u.delivery_window, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
+), progress as materialized (
+  select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
+)
+select position, is_last as "isLast", array(select phone from member) as phones, array(select delivery_window from member) as windows
+from progress;
+
+-- Creates the messages of members that were read before. (server/src/delivery/campaigns/fan-out.ts)
+-- Its transaction runs before it:
+--   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
+--   set local max_parallel_workers_per_gather = 0
+prepare "create-listed-messages" as
+with campaign as materialized (
+  select * from campaigns where id = $1
+), member as materialized (
+  select * from unnest($2::text[], $5::text[], $6::timestamptz[]) as listed (phone, delivery_window, opens_at)
+), progress as materialized (
+  select $3::text as position, $4::boolean as is_last, cardinality($2::text[]) as created
+), created as materialized (
+  -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
+  select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
+    null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, m.delivery_window, m.opens_at,
+    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
+  from member m, campaign c
+), written as (
+  insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
+      scheduled_at, delivery_window, expires_at, traffic, triggered_by, campaign_id)
+  select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
+    scheduled_at, delivery_window, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+  from created
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
+), queued as (
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
+      leased_until, attempts, claimed)
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at, opens_at),
+    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
   from created
 ), expiring as (
@@ -222,7 +324,8 @@ with failing as materialized (
 ), dropped as (
   delete from queue where message_id = any (array(select id from failed where not awaits_revocation))
 ), turned as (
-  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity' where message_id = any (array(select id from failed where awaits_revocation))
+  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity',
+    delivery_window = null where message_id = any (array(select id from failed where awaits_revocation))
 ), sms_settled as (
   update sms_fallbacks_2026_07 f set status = 'SKIPPED', reason = 'CANCELLED'
   from failed as m where f.message_id = m.id and f.status in ('WAITING')

@@ -10,6 +10,7 @@ import { LONGEST_LIFE_DAYS } from '../messages/schemas.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
 import { isToRender, readTemplateContent, withValues } from '../messages/template-variables.ts'
 import { parseTimestamp } from '../time.ts'
+import { textOf } from '../windows/window.ts'
 import type { CampaignRequest } from './schemas.ts'
 
 /** A request that passed validation. */
@@ -109,6 +110,7 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
     expiresAt,
     fallback,
     renderedFrom,
+    deliveryWindow,
   } = submission
   return [
     accountId,
@@ -126,6 +128,7 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
     fallback === undefined ? null : JSON.stringify(fallback),
     templateReferences(message.inline, '').map(({ templateId }) => templateId),
     renderedFrom ?? null,
+    deliveryWindow === undefined ? null : textOf(deliveryWindow),
   ]
 }
 
@@ -160,7 +163,7 @@ const OUTCOME = `case
  * Accepts a campaign in one statement, as for messages. If it answers `to-render`, the content of the template is read and rendered, and the
  * statement runs again. A known idempotency key gets the stored result before any check of data that may have changed since. Of two concurrent
  * requests with the same key, the second waits for the commit of the first and then gets its row. Acceptance fixes the content: a template's
- * content row is never changed, only replaced, and inline or rendered content gets a row of its own.
+ * content row is never changed, only replaced, and inline or rendered content gets a row of its own. So is the account's default window.
  */
 const ACCEPT = `
   with request as materialized (
@@ -195,8 +198,9 @@ const ACCEPT = `
     returning id
   ), created as (
     insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at,
-      expires_at, reserved_bytes)
-    select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at, reserved_bytes
+      expires_at, reserved_bytes, delivery_window)
+    select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at, reserved_bytes,
+      coalesce($16::text, (select campaign_window from accounts where id = $1))
     from mine
   ), referred as (
     insert into campaign_references (account_id, campaign_id, target_id)

@@ -5,6 +5,7 @@ import { MAX_GROUP_NUMBER } from '../groups/groups.ts'
 import { basicMode, COMMON, EXAMPLE, prepareMessage, startRules } from '../messages/schemas.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from '../messages/sms-fallback.ts'
 import { OutgoingTime } from '../schemas.ts'
+import { DeliveryWindow, ShownWindow } from '../windows/window.ts'
 import { CAMPAIGN_STATUSES } from './states.ts'
 
 const MAX_GROUPS = 100
@@ -38,6 +39,7 @@ export const CampaignRequest = Type.Object(
           'Until when its messages may be delivered: later than `scheduledAt`, by at most 15 days. Without it, each message expires 48 hours after its own acceptance.',
       }),
     ),
+    deliveryWindow: Type.Optional(DeliveryWindow),
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
   },
@@ -79,6 +81,7 @@ export const Campaign = Type.Object(
     completedAt: at('When the last message had been sent.'),
     cancelledAt: at('When it was cancelled.'),
     expiresAt: at('Until when its messages may be delivered. Without it, each message expires 48 hours after its own acceptance.'),
+    deliveryWindow: ShownWindow,
     recipients: Type.Integer({ description: 'The number of messages; it grows while the campaign starts.' }),
     counts: Type.Object(
       {

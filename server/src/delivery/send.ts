@@ -6,6 +6,7 @@ import { type ErasedPeople, PLACEHOLDER_PREFIX } from '../erasure/erased.ts'
 import type { Reserve } from '../messages/send-at-once.ts'
 import { claim, type Entry } from './claim.ts'
 import type { DeliveryMetrics } from './metrics.ts'
+import { isClosed } from './postpone.ts'
 import { isRated, SLOTS_AHEAD_MS } from './rate.ts'
 import { type Claimed, createReader } from './read-claimed.ts'
 import { createReserve } from './reserve.ts'
@@ -46,12 +47,12 @@ export function createDispatcher({ pool, carrier, erased, logger, metrics, onFai
     isMoreDue = false
     isClaiming = true
     try {
-      const { entries, isBusy, mayBeMore } = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
-      isMoreDue ||= mayBeMore
-      for (const entry of entries) begin(entry, claimedAt)
-      if (isBusy) return CLAIM_AGAIN_MS
+      const claimed = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
+      isMoreDue ||= claimed.mayBeMore
+      for (const entry of claimed.entries) begin(entry, claimedAt)
+      if (claimed.isBusy || claimed.hasPostponed) return CLAIM_AGAIN_MS
       // Without a rate, only the end of a call makes room.
-      return mayBeMore && isRated(carrier) ? SLOTS_AHEAD_MS / 2 : POLL_MS
+      return claimed.mayBeMore && isRated(carrier) ? SLOTS_AHEAD_MS / 2 : POLL_MS
     } catch (error) {
       isMoreDue = true
       throw error
@@ -141,6 +142,8 @@ export function createSend({ carrier, metrics, logger, stopping }: SendOptions):
     // performance.now() continues while this process is frozen. If another worker has claimed the entry meanwhile, `not-tried` changes nothing.
     const heldForMs = performance.now() - claimedAt
     if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return { is: 'not-tried', afterMs: 0 }
+    // The window has closed since the claim. The next claim postpones the entry.
+    if (isClosed(entry, entry.nowMs + heldForMs)) return { is: 'not-tried', afterMs: 0 }
     return await (entry.task === 'send' ? sendMessage : revokeMessage)(entry, message).catch((error: unknown): EntryResult => {
       logger.error({ carrier: carrier.name, err: error }, 'failed to send a message; will retry')
       return faultResult(entry.attempts)

@@ -8,6 +8,7 @@ import { type Executor, isUnavailable, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import type { Caller } from '../http/guard.ts'
+import type { MessageWindow } from '../windows/recipients.ts'
 import type { Announce } from './announce.ts'
 import { LATEST_START_DAYS, LONGEST_LIFE_DAYS, type MessageRequest } from './schemas.ts'
 import { type Reservation, type Reserve, sendingAtOnce } from './send-at-once.ts'
@@ -19,7 +20,7 @@ import { createTemplateMemory, isToRender } from './template-variables.ts'
 import { createQuotaKeeper } from './within-quota.ts'
 
 /** A request that the schema has validated. The database checks whether its agent and templates exist, and whether it was accepted before. */
-export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'smsFallbackAfterExpiry'> & {
+export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'smsFallbackAfterExpiry' | 'deliveryWindow'> & {
   accountId: number
   /** Changes whenever the account changes, and so with its quotas. */
   accountVersion?: string
@@ -31,6 +32,7 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   /** The id of the template's content from which `message.inline` was rendered. */
   renderedFrom?: number
   fallback?: Fallback | undefined
+  window?: MessageWindow | undefined
   /** False if a quota of the account is used up. */
   hasRoom?: boolean
   /** The calls reserved for this request, if its messages are to be sent at once. */

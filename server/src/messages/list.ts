@@ -24,6 +24,7 @@ const COLUMNS = [
   ...[
     'accepted_at',
     'scheduled_at',
+    'delivery_window',
     'expires_at',
     'sent_at',
     'delivered_at',

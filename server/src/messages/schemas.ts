@@ -11,6 +11,7 @@ import { phoneNumberInQuery } from '../phone-numbers.ts'
 import { OutgoingTime, refTo } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Prepared } from '../validation.ts'
+import { DeliveryWindow, ShownWindow } from '../windows/window.ts'
 import { MESSAGE_LIST } from './list.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from './sms-fallback.ts'
 import { FALLBACK_STATUSES, STATUSES } from './states.ts'
@@ -105,6 +106,7 @@ export const MessageRequest = Type.Object(
         description: `When to send it, at most ${LATEST_START_DAYS} days ahead; \`expiresAt\` must be later, and counts from it by default. If absent, or up to a minute ago: now.`,
       }),
     ),
+    deliveryWindow: Type.Optional(DeliveryWindow),
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
   },
@@ -173,6 +175,7 @@ export const Message = Type.Object(
     test: Type.Boolean({ description: 'Whether it is a test message, which no report counts.' }),
     acceptedAt: OutgoingTime,
     scheduledAt: at('When it is sent, if the request had `sendAt`. Until then it is ACCEPTED, and can be cancelled.'),
+    deliveryWindow: ShownWindow,
     sentAt: at('When the network accepted the message.'),
     deliveredAt: at('When the phone received the message.'),
     readAt: at('When the recipient read the message.'),

@@ -27,6 +27,8 @@ const COLUMNS: [name: string, type: string, value: (requested: Requested) => unk
   ['rendered_from', 'bigint', ({ submission }) => submission.renderedFrom ?? null],
   // Parsed here: PostgreSQL rejects offsets of 16 hours and more, which ISO 8601 allows.
   ['scheduled_at', 'timestamptz(3)', ({ submission: { sendAt } }) => (sendAt === undefined ? null : parseTimestamp(sendAt))],
+  ['delivery_window', 'text', ({ submission: { window } }) => window?.text ?? null],
+  ['opens_at', 'timestamptz', ({ submission: { window } }) => window?.opensAt ?? null],
   ['own_expiry', 'timestamptz(3)', ownExpiry],
   ['fallback', 'json', ({ submission: { fallback } }) => (fallback === undefined ? null : JSON.stringify(fallback))],
   ['has_violations', 'bool', ({ submission: { fallback } }) => (fallback?.violations.length ?? 0) > 0],

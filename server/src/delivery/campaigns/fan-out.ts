@@ -3,10 +3,12 @@ import { countUsage, messageBytes, ROW_BYTES } from '../../accounts/usage.ts'
 import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ensurePartitions } from '../../db/partitions.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
-import { ANY_ERASED, type ErasedPeople, type IsErased } from '../../erasure/erased.ts'
+import { ANY_ERASED, type ErasedPeople, NOBODY } from '../../erasure/erased.ts'
 import { isMissingPartition } from '../../messages/accept.ts'
 import { PRIORITIES } from '../../messages/states.ts'
 import { storeMessages } from '../../messages/store.ts'
+import { opensAt } from '../../windows/gate.ts'
+import { type Member, type MessageWindow, NOW_MS, TIME_ZONES, windowFor } from '../../windows/recipients.ts'
 
 /** Messages per transaction: enough that the commit costs little, and few enough that a request to pause or cancel waits only briefly. */
 export const CHUNK = 1_000
@@ -62,12 +64,15 @@ export const IN_ORDER = `set local enable_sort = off; set local enable_hashagg =
 
 type Running = {
   id: string
+  nowMs: number
   accountId: number
   groups: number[]
   generations: number[]
   cursor: string
   isRetry: boolean
   hasErased: boolean
+  /** As stored; null: none. */
+  window: string | null
 }
 
 const NEEDS_FAN_OUT = `status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) and ${isLive('account_id')}`
@@ -76,27 +81,70 @@ export const FIND_CAMPAIGN = `select from campaigns where ${NEEDS_FAN_OUT} limit
 /** Locks the next campaign, and skips a campaign that another worker has locked. */
 export const LOCK_CAMPAIGN = `
   select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
-    retry_of is not null as "isRetry", ${ANY_ERASED} as "hasErased"
+    retry_of is not null as "isRetry", ${ANY_ERASED} as "hasErased", delivery_window as window, ${NOW_MS} as "nowMs"
   from campaigns where ${NEEDS_FAN_OUT}
   order by recipients, id limit 1 for update skip locked`
 
 async function chunkOf(tx: Executor, erased: ErasedPeople, campaign: Running, chunk: number) {
-  const { id, accountId, groups, generations, cursor, isRetry, hasErased } = campaign
+  const { id, accountId, groups, generations, cursor, isRetry, hasErased, window } = campaign
+  // Erased numbers are left out of a retry anyway.
+  if (window !== null || (hasErased && !isRetry)) return await listedChunk(tx, erased, campaign, chunk)
   if (isRetry) return { name: 'create-retried-messages', text: CREATE_RETRIED, values: [id, chunk] }
   const values = [id, chunk, accountId, groups, generations, cursor]
-  if (hasErased) {
-    const members = { name: `read-members ${groups.length}`, text: readMembers(groups), values }
-    const phones = (await tx.query<{ phone: string }>(members)).rows.map(({ phone }) => phone)
-    return chunkWithoutErased(campaign, phones, await erased.find(tx, phones), chunk)
-  }
   return { name: `create-campaign-messages ${groups.length}`, text: createFromGroups(groups), values }
 }
 
-/** Leaves out erased people. An erased number becomes the fan-out cursor, which the campaign keeps, only if the chunk has no other number. */
-function chunkWithoutErased({ id, accountId }: Running, phones: string[], isErased: IsErased, chunk: number) {
-  const kept = phones.filter((phone) => !isErased(accountId, phone))
-  const values = [id, kept, kept.at(-1) ?? phones.at(-1), phones.length < chunk]
-  return { name: 'create-listed-messages', text: CREATE_LISTED, values }
+/** Reads the members first, to leave out erased people, and to compute when the window of each member opens. */
+async function listedChunk(tx: Executor, erased: ErasedPeople, campaign: Running, chunk: number) {
+  const { id, accountId, isRetry, hasErased, window, nowMs } = campaign
+  const { members, position, isLast } = await (isRetry ? readRetried(tx, id, chunk) : readNextMembers(tx, campaign, chunk))
+  const phones = members.map(({ phone }) => phone)
+  const isErased = hasErased && !isRetry ? await erased.find(tx, phones) : NOBODY
+  const kept = members.filter(({ phone }) => !isErased(accountId, phone))
+  const windows = kept.map((member) => (window === null ? undefined : windowOf(window, member, nowMs)))
+  return {
+    name: 'create-listed-messages',
+    text: CREATE_LISTED,
+    values: [
+      id,
+      kept.map(({ phone }) => phone),
+      // An erased number becomes the fan-out cursor, which the campaign keeps, only if the chunk has no other number.
+      isRetry ? position : (kept.at(-1)?.phone ?? position),
+      isLast,
+      windows.map((one) => one?.text ?? null),
+      windows.map((one) => one?.opensAt ?? null),
+    ],
+  }
+}
+
+/** A retried message has the window of the message before. */
+function windowOf(window: string, { ownWindow, ...member }: Listed, nowMs: number): MessageWindow {
+  return ownWindow == null ? windowFor(window, member, nowMs) : { text: ownWindow, opensAt: new Date(opensAt(ownWindow, nowMs)) }
+}
+
+type Listed = Member & { ownWindow?: string | null }
+type Chunk = { members: Listed[]; position: string | undefined; isLast: boolean }
+
+async function readNextMembers(
+  tx: Executor,
+  { id, accountId, groups, generations, cursor, window }: Running,
+  chunk: number,
+): Promise<Chunk> {
+  const text = window === null ? readMembers(groups) : readZonedMembers(groups)
+  const name = `read-${window === null ? '' : 'zoned-'}members ${groups.length}`
+  const { rows } = await tx.query<Member>({ name, text, values: [id, chunk, accountId, groups, generations, cursor] })
+  return { members: rows, position: rows.at(-1)?.phone, isLast: rows.length < chunk }
+}
+
+async function readRetried(tx: Executor, id: string, chunk: number): Promise<Chunk> {
+  const { rows } = await tx.query<{ phones: string[]; windows: (string | null)[]; position: string; isLast: boolean }>({
+    name: 'read-retried-members',
+    text: READ_RETRIED,
+    values: [id, chunk],
+  })
+  const [{ phones, windows, position, isLast }] = rows as [(typeof rows)[number]]
+  const members = phones.map((phone, index) => ({ phone, timeZones: null, ownWindow: windows[index] ?? null }))
+  return { members, position, isLast }
 }
 
 /**
@@ -104,23 +152,25 @@ function chunkWithoutErased({ id, accountId }: Running, phones: string[], isEras
  * stops at the end of the chunk, and reads only what the chunk uses. Members that were added after the start of the campaign are left out, and
  * members that were removed after it are included.
  */
-function nextMembers(groups: number[]): string {
+function nextMembers(groups: number[], isZoned = false): string {
+  const zone = isZoned ? ', time_zone' : ''
   const arms = groups.flatMap((_, index) => {
     const [group, generation] = [`($4::int[])[${index + 1}]`, `($5::int[])[${index + 1}]`]
     const before = `account_id = $3 and group_number = ${group} and phone > $6 and generation <= ${generation}`
     return [
-      `(select phone from group_members where ${before} order by phone)`,
-      `(select phone from removed_members where ${before} and removed_generation > ${generation} order by phone)`,
+      `(select phone${zone} from group_members where ${before} order by phone)`,
+      `(select phone${zone && ', null'} from removed_members where ${before} and removed_generation > ${generation} order by phone)`,
     ]
   })
-  return `select distinct phone from (
+  return `select ${isZoned ? `phone, ${TIME_ZONES} as "timeZones"` : 'distinct phone'} from (
       ${arms.join('\n      union all ')}
     ) as people
-    order by phone limit $2`
+    ${isZoned ? 'group by phone ' : ''}order by phone limit $2`
 }
 
-// The unused step gives the statement the same parameters as createFromGroups.
+// The unused step gives the statements the same parameters as createFromGroups.
 const readMembers = (groups: number[]) => `with campaign as (select $1::uuid) ${nextMembers(groups)}`
+export const readZonedMembers = (groups: number[]) => `with campaign as (select $1::uuid) ${nextMembers(groups, true)}`
 
 export const createFromGroups = (groups: number[]) =>
   createMessages(`
@@ -134,14 +184,16 @@ export const createFromGroups = (groups: number[]) =>
 const released = (campaign: string) =>
   `case when is_last then ${campaign}.reserved_bytes else least(${campaign}.reserved_bytes, created * ${ROW_BYTES}) end`
 
-const createMessages = (members: string) => `
+const NO_WINDOW = 'null::text as delivery_window, null::timestamptz as opens_at'
+
+const createMessages = (members: string, window = NO_WINDOW) => `
   with campaign as materialized (
     select * from campaigns where id = $1
   ), ${members}, created as materialized (
     -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
     select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
-      null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, c.expires_at as own_expiry,
-      'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
+      null::json as content, greatest(now(), c.started_at) as accepted_at, null::timestamptz as scheduled_at, ${window},
+      c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.fallback
     from member m, campaign c
   ), ${storeMessages('created', PRIORITIES.campaign)}, used as (${countUsage({
     account: 'account_id',
@@ -161,10 +213,20 @@ const createMessages = (members: string) => `
 
 export const CREATE_RETRIED = createMessages(RETRIED_MEMBERS)
 
-/** `$2` lists the members. */
-const CREATE_LISTED = createMessages(`
+export const READ_RETRIED = `
+  with campaign as materialized (
+    select * from campaigns where id = $1
+  ), ${RETRIED_MEMBERS}
+  select position, is_last as "isLast", array(select phone from member) as phones, array(select delivery_window from member) as windows
+  from progress`
+
+/** `$2` lists the members, `$5` and `$6` their windows. */
+export const CREATE_LISTED = createMessages(
+  `
   member as materialized (
-    select unnest($2::text[]) as phone
+    select * from unnest($2::text[], $5::text[], $6::timestamptz[]) as listed (phone, delivery_window, opens_at)
   ), progress as materialized (
     select $3::text as position, $4::boolean as is_last, cardinality($2::text[]) as created
-  )`)
+  )`,
+  'm.delivery_window, m.opens_at',
+)
