@@ -101,7 +101,7 @@ async function listedChunk(tx: Executor, erased: ErasedPeople, campaign: Running
   const phones = members.map(({ phone }) => phone)
   const isErased = hasErased && !isRetry ? await erased.find(tx, phones) : NOBODY
   const kept = members.filter(({ phone }) => !isErased(accountId, phone))
-  const windows = kept.map((member) => (window === null ? undefined : windowOf(window, member, nowMs)))
+  const windows = kept.map((member) => (window === null ? undefined : windowOfMember(window, member, nowMs)))
   return {
     name: 'create-listed-messages',
     text: CREATE_LISTED,
@@ -118,7 +118,7 @@ async function listedChunk(tx: Executor, erased: ErasedPeople, campaign: Running
 }
 
 /** A retried message has the window of the message before. */
-function windowOf(window: string, { ownWindow, ...member }: Listed, nowMs: number): MessageWindow {
+function windowOfMember(window: string, { ownWindow, ...member }: Listed, nowMs: number): MessageWindow {
   return ownWindow == null ? windowFor(window, member, nowMs) : { text: ownWindow, opensAt: new Date(opensAt(ownWindow, nowMs)) }
 }
 
