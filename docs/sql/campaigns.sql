@@ -9,7 +9,8 @@ select from campaigns where status = 'RUNNING' and fan_out_completed_at is null 
 -- Locks the next campaign to fan out. (server/src/delivery/campaigns/statements.ts)
 prepare "lock-campaign" as
 select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
-  retry_of is not null as "isRetry", exists (select from erased_people) as "hasErased", variables is not null as "isPersonal"
+  retry_of is not null as "isRetry", exists (select from erased_people) as "hasErased", variables is not null as "isPersonal",
+  delivery_window as window, (extract(epoch from now()) * 1000)::float8 as "nowMs"
 from campaigns where status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) and account_id <> all (array(select id from accounts where suspended_at is not null))
 order by recipients, id limit 1 for update skip locked;
 
@@ -34,21 +35,21 @@ with campaign as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
     c.content_id as content_id, null::json as content, greatest(now(), c.started_at) as accepted_at,
-    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, c.fallback as fallback,
+    null::timestamptz as scheduled_at, null::text as delivery_window, null::timestamptz as opens_at, c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, c.fallback as fallback,
     false as is_unfit
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id, routing)
+      scheduled_at, delivery_window, expires_at, traffic, triggered_by, campaign_id, routing)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
+    scheduled_at, delivery_window, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
-  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
-      attempts, claimed)
-  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
-    null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
+      leased_until, attempts, claimed)
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at, opens_at),
+    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
   from created
 ), expiring as (
@@ -89,41 +90,41 @@ prepare "create-retried-messages" as
 with campaign as materialized (
   select * from campaigns where id = $1
 ), looked_at as materialized (
-  select m.id, m.recipient, m.status, m.failure_reason
+  select m.id, m.recipient, m.status, m.failure_reason, m.delivery_window
   from campaign c, lateral (
-    select id, recipient, status, failure_reason from messages m
+    select id, recipient, status, failure_reason, delivery_window from messages m
     where m.campaign_id = c.retry_of and m.id > (case c.fan_out_cursor when '' then '00000000-0000-0000-0000-000000000000' else c.fan_out_cursor end)::uuid
     order by m.id limit 10 * $2::int
   ) as m
 ), unreached as materialized (
-  select l.id, l.recipient as phone, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
+  select l.id, l.recipient as phone, l.delivery_window, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
   from looked_at l left join lateral (
     select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
   ) as arrived on true
   where l.status = 'FAILED' and arrived.kind is null and not l.recipient like 'erased-%'
 ), member as materialized (
-  select u.id, u.phone, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
+  select u.id, u.phone, u.delivery_window, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
 ), progress as materialized (
   select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
 ), created as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
     c.content_id as content_id, null::json as content, greatest(now(), c.started_at) as accepted_at,
-    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, c.fallback as fallback,
+    null::timestamptz as scheduled_at, null::text as delivery_window, null::timestamptz as opens_at, c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, c.fallback as fallback,
     false as is_unfit
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id, routing)
+      scheduled_at, delivery_window, expires_at, traffic, triggered_by, campaign_id, routing)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
+    scheduled_at, delivery_window, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
-  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
-      attempts, claimed)
-  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
-    null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
+      leased_until, attempts, claimed)
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at, opens_at),
+    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
   from created
 ), expiring as (
@@ -164,28 +165,29 @@ prepare "create-listed-messages" as
 with campaign as materialized (
   select * from campaigns where id = $1
 ), member as materialized (
-  select * from unnest($2::text[], $5::json[], $6::json[], $7::bool[]) as m (phone, content, fallback, is_unfit)
+  select * from unnest($2::text[], $5::json[], $6::json[], $7::bool[], $8::text[], $9::timestamptz[])
+    as m (phone, content, fallback, is_unfit, delivery_window, opens_at)
 ), progress as materialized (
   select $3::text as position, $4::boolean as is_last, cardinality($2::text[]) as created
 ), created as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
     case when m.content is null then c.content_id end as content_id, m.content as content, greatest(now(), c.started_at) as accepted_at,
-    c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, case when c.variables is null then c.fallback else m.fallback end as fallback,
+    null::timestamptz as scheduled_at, m.delivery_window, m.opens_at, c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, case when c.variables is null then c.fallback else m.fallback end as fallback,
     m.is_unfit as is_unfit
   from member m, campaign c
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id, routing)
+      scheduled_at, delivery_window, expires_at, traffic, triggered_by, campaign_id, routing)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
+    scheduled_at, delivery_window, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
-  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
-      attempts, claimed)
-  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
-    null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
+      leased_until, attempts, claimed)
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at, opens_at),
+    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
   from created
 ), expiring as (
@@ -218,21 +220,24 @@ with campaign as materialized (
 )
 select created, (select json_object_agg(recipient, id) from created where is_unfit) as unfit from progress;
 
--- Reads the next members of two groups, with the values for variables. (server/src/delivery/campaigns/statements.ts)
+-- Reads the next members of two groups, with two attributes and their time zones. (server/src/delivery/campaigns/statements.ts)
 -- Its transaction runs before it:
 --   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
 --   set local max_parallel_workers_per_gather = 0
-prepare "read-members-with-values 2 2" as
+prepare "read-members 2 2 zoned" as
+-- Gives the statement the same parameters as createFromGroups.
 with campaign as (select $1::uuid), next as (
-  select distinct on (phone) phone, attributes from (
-    (select phone, attributes, 0 as place from group_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] order by phone)
-    union all (select phone, attributes, 0 as place from removed_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] and removed_generation > ($5::int[])[1] order by phone)
-    union all (select phone, attributes, 1 as place from group_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] order by phone)
-    union all (select phone, attributes, 1 as place from removed_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] and removed_generation > ($5::int[])[2] order by phone)
+  select phone, (array_agg(attributes order by place))[1] as attributes,
+    string_agg(distinct time_zone, ',' order by time_zone) as "timeZones"
+  from (
+    (select phone, attributes, time_zone, 0 as place from group_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] order by phone)
+    union all (select phone, attributes, time_zone, 0 as place from removed_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] and removed_generation > ($5::int[])[1] order by phone)
+    union all (select phone, attributes, time_zone, 1 as place from group_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] order by phone)
+    union all (select phone, attributes, time_zone, 1 as place from removed_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] and removed_generation > ($5::int[])[2] order by phone)
   ) as people
-  order by phone, place limit $2
+  group by phone order by phone limit $2
 )
-select phone, json_build_array(left(attributes ->> ($7::text[])[1], 1001), left(attributes ->> ($7::text[])[2], 1001)) as values from next;
+select phone, "timeZones", json_build_array(left(attributes ->> ($7::text[])[1], 1001), left(attributes ->> ($7::text[])[2], 1001)) as values from next;
 
 -- Reads the next recipients of a retry, with what their messages had. (server/src/delivery/campaigns/statements.ts)
 -- Its transaction runs before it:
@@ -246,26 +251,26 @@ with recursive campaign as materialized (
   union all
   select c.retry_of, c.group_numbers from chain join campaigns c on c.id = chain.retry_of
 ), looked_at as materialized (
-  select m.id, m.recipient, m.status, m.failure_reason
+  select m.id, m.recipient, m.status, m.failure_reason, m.delivery_window
   from campaign c, lateral (
-    select id, recipient, status, failure_reason from messages m
+    select id, recipient, status, failure_reason, delivery_window from messages m
     where m.campaign_id = c.retry_of and m.id > (case c.fan_out_cursor when '' then '00000000-0000-0000-0000-000000000000' else c.fan_out_cursor end)::uuid
     order by m.id limit 10 * $2::int
   ) as m
 ), unreached as materialized (
-  select l.id, l.recipient as phone, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
+  select l.id, l.recipient as phone, l.delivery_window, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
   from looked_at l left join lateral (
     select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
   ) as arrived on true
   where l.status = 'FAILED' and arrived.kind is null and not l.recipient like 'erased-%'
 ), member as materialized (
-  select u.id, u.phone, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
+  select u.id, u.phone, u.delivery_window, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
 ), progress as materialized (
   select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
 )
 select p.position, p.is_last as "isLast", r.* from progress p left join (
-  select m.id, m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "wasUnfit", s.content::text as content, f.plan, f.segments,
-    now.values
+  select m.id, m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "wasUnfit", m.delivery_window as window,
+    s.content::text as content, f.plan, f.segments, now.values
   from member m, lateral (
     select account_id, content from messages where id = m.id limit 1
   ) as s left join lateral (
@@ -300,7 +305,8 @@ with failing as materialized (
 ), dropped as (
   delete from queue where message_id = any (array(select id from failed where not awaits_revocation))
 ), turned as (
-  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity' where message_id = any (array(select id from failed where awaits_revocation))
+  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity',
+    delivery_window = null where message_id = any (array(select id from failed where awaits_revocation))
 ), sms_settled as (
   update sms_fallbacks_2026_07 f set status = 'SCHEDULED', reason = 'RCS_FAILED', due_at = greatest(m.failed_at + f.delay_seconds * interval '1 second', f.not_before)
   from failed as m where f.message_id = m.id and f.status in ('WAITING')
@@ -415,7 +421,8 @@ with failing as materialized (
 ), dropped as (
   delete from queue where message_id = any (array(select id from failed where not awaits_revocation))
 ), turned as (
-  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity' where message_id = any (array(select id from failed where awaits_revocation))
+  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity',
+    delivery_window = null where message_id = any (array(select id from failed where awaits_revocation))
 ), sms_settled as (
   update sms_fallbacks_2026_07 f set status = 'SKIPPED', reason = 'CANCELLED'
   from failed as m where f.message_id = m.id and f.status in ('WAITING')

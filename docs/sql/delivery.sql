@@ -65,7 +65,38 @@ with unleased as materialized (
 update queue q set lease = $6, leased_until = now() + $7 * interval '1 millisecond', attempts = q.attempts + 1, claimed = true
 where q.message_id = any (array(select message_id from unleased))
 returning q.message_id as "messageId", q.account_id as "accountId", q.agent_id as "agentId", q.task, q.attempts, q.priority,
-  q.campaign_id as "campaignId", round(extract(epoch from q.expires_at - now()) * 1000)::float8 as "expiresInMs";
+  q.campaign_id as "campaignId", q.delivery_window as window, (extract(epoch from now()) * 1000)::float8 as "nowMs",
+  round(extract(epoch from q.expires_at - now()) * 1000)::float8 as "expiresInMs";
+
+-- Postpones entries whose delivery window is closed. (server/src/delivery/postpone.ts)
+prepare "postpone-entries" as
+with closed as materialized (
+  select * from unnest($3::text[], $4::timestamptz[]) as c (delivery_window, opens_at)
+), waiting as materialized (
+  select q.message_id from unnest($5::int[], $6::text[], $7::smallint[], $8::uuid[]) as lane (account_id, agent_id, priority, campaign_id), lateral (
+    select message_id, delivery_window, task from queue q
+    where q.account_id = lane.account_id and q.agent_id = lane.agent_id and q.priority = lane.priority and q.campaign_id = lane.campaign_id
+      and q.due_at <= now() and q.leased_until <= now()
+    order by q.due_at limit 1000 for update skip locked
+  ) as q
+  where q.task = 'send' and q.delivery_window in (select delivery_window from closed)
+), held as materialized (
+  select q.message_id from unnest((select $1::uuid[]), (select $2::uuid[])) as r (message_id, lease), lateral (
+    select message_id from queue q where q.message_id = r.message_id and q.lease = r.lease for update skip locked
+  ) as q
+), postponed as (
+  update queue q set lease = null, leased_until = '-infinity', attempts = q.attempts - 1, claimed = q.attempts > 1,
+    due_at = (select opens_at from closed c where c.delivery_window = q.delivery_window)
+  where q.message_id = any (array(select message_id from held))
+  returning q.account_id, q.campaign_id, q.attempts
+), unclaimed as (
+  select * from postponed where attempts = 0 and campaign_id <> '00000000-0000-0000-0000-000000000000'
+), uncounted as (
+  insert into report_deltas (account_id, campaign_id, hour, claimed)
+  select account_id, campaign_id, date_trunc('hour', now()::timestamptz(3), 'UTC'), -count(*) from unclaimed group by 1, 2
+)
+update queue q set due_at = (select opens_at from closed c where c.delivery_window = q.delivery_window)
+where q.message_id = any (array(select message_id from waiting));
 
 -- Takes slots of the rates of a carrier and its agents. (server/src/delivery/rate.ts)
 prepare "take-slots" as
@@ -189,7 +220,8 @@ with held as materialized (
 ), dropped as (
   delete from queue where message_id = any (array(select message_id from held where not awaits_revocation))
 ), turned as (
-  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity' where message_id = any (array(select id from failed where awaits_revocation))
+  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity',
+    delivery_window = null where message_id = any (array(select id from failed where awaits_revocation))
 ), sms_settled as (
   update sms_fallbacks_2026_07 f set status = 'SCHEDULED', reason = 'RCS_FAILED', due_at = greatest(m.failed_at + f.delay_seconds * interval '1 second', f.not_before)
   from failed as m where f.message_id = m.id and f.status in ('WAITING')
@@ -262,7 +294,8 @@ with held as materialized (
 ), dropped as (
   delete from queue where message_id = any (array(select message_id from held where not awaits_revocation))
 ), turned as (
-  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity' where message_id = any (array(select id from failed where awaits_revocation))
+  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity',
+    delivery_window = null where message_id = any (array(select id from failed where awaits_revocation))
 ), sms_settled as (
   update sms_fallbacks_2026_07 f set status = 'SKIPPED', reason = 'ERASED'
   from failed as m where f.message_id = m.id and f.status in ('WAITING')
@@ -415,7 +448,8 @@ with failing as materialized (
 ), dropped as (
   delete from queue where message_id = any (array(select id from failed where not awaits_revocation))
 ), turned as (
-  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity' where message_id = any (array(select id from failed where awaits_revocation))
+  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity',
+    delivery_window = null where message_id = any (array(select id from failed where awaits_revocation))
 ), sms_settled as (
   update sms_fallbacks_2026_07 f set status = 'SCHEDULED', reason = 'RCS_FAILED', due_at = greatest(m.failed_at + f.delay_seconds * interval '1 second', f.not_before)
   from failed as m where f.message_id = m.id and f.status in ('WAITING')
@@ -478,7 +512,8 @@ with failing as materialized (
 ), dropped as (
   delete from queue where message_id = any (array(select id from failed where not awaits_revocation))
 ), turned as (
-  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity' where message_id = any (array(select id from failed where awaits_revocation))
+  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity',
+    delivery_window = null where message_id = any (array(select id from failed where awaits_revocation))
 ), sms_settled as (
   update sms_fallbacks_2026_07 f set status = 'SKIPPED', reason = 'CANCELLED'
   from failed as m where f.message_id = m.id and f.status in ('WAITING')

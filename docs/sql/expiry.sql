@@ -42,7 +42,8 @@ with due as materialized (
   delete from queue where message_id = any (array(select id from expired where attempts = 0))
 ), turned as (
   -- A lease that has not ended is a running call.
-  update queue q set task = 'revoke', priority = 1, due_at = greatest(q.leased_until, now()), attempts = 0, lease = null, leased_until = '-infinity'
+  update queue q set task = 'revoke', priority = 1, due_at = greatest(q.leased_until, now()), attempts = 0, lease = null, leased_until = '-infinity',
+    delivery_window = null
   where q.message_id = any (array(select id from expired where attempts > 0))
 ), revoking as (
   insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)

@@ -21,10 +21,10 @@ select "accountId", "agentId", "messageId", test
 from (
   select m.account_id as "accountId", m.agent_id as "agentId", m.id as "messageId", m.test, m.sent_at
   from messages m join agents a on a.agent_id = m.agent_id left join queue q on q.message_id = m.id
-  where m.recipient = $1 and m.agent_id = $2 and a.carrier = $3 and m.id >= uuid_v7_from(now() - interval '30 days')
-    and (m.sent_at <= $4::timestamptz + interval '10 seconds'
+  where m.recipient = $1 and m.agent_id = $2 and a.carrier = $3 and m.id >= uuid_v7_from(now() - interval '45 days')
+    and (m.sent_at <= $4::timestamptz + interval '10 seconds' and m.sent_at >= now() - interval '30 days'
       or m.sent_at is null and m.status = 'ACCEPTED' and coalesce(q.claimed, true))
-  order by m.id desc limit 50
+  order by m.id desc limit 200
 ) as candidate
 order by coalesce(sent_at, now()) desc, "messageId" desc limit 1;
 
@@ -124,21 +124,21 @@ with checked as materialized (
 ), created as materialized (
   select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
     case when $7 is null then content_id end as content_id, $8::text::json as content, now() as accepted_at,
-    null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
-    $5::uuid as triggered_by, null::uuid as campaign_id, null as routing, null::json as fallback
+    null::timestamptz as scheduled_at, null::text as delivery_window, null::timestamptz as opens_at, null::timestamptz as own_expiry,
+    'SERVICEREQUEST' as traffic, $5::uuid as triggered_by, null::uuid as campaign_id, null as routing, null::json as fallback
   from checked where why is null
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id, routing)
+      scheduled_at, delivery_window, expires_at, traffic, triggered_by, campaign_id, routing)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
+    scheduled_at, delivery_window, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
-  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
-      attempts, claimed)
-  select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
-    null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
+      leased_until, attempts, claimed)
+  select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at, opens_at),
+    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
   from created
 ), expiring as (

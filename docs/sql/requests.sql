@@ -89,13 +89,15 @@ with requested as materialized (
     used.resource_id as used_id, missing.ids as missing_targets,
     case
     when r.caller is not null and r.caller not in (
-    select c.place from unnest((select $22::text[]), (select $23::text[]), (select $24::text[]))
+    select c.place from unnest((select $25::text[]), (select $26::text[]), (select $27::text[]))
     with ordinality as c (integration_key, key_version, account_version, place)
     join integration_keys k on k.integration_key = c.integration_key and k.xmin::text = c.key_version and (k.expires_at is null or k.expires_at > now())
     join accounts a on a.id = k.account_id and a.xmin::text = c.account_version) then 'unconfirmed'
     when used.request_hash = r.hash then 'replayed'
+    when r.scheduled_at < now() - interval '1 minute' then 'scheduled-past'
+    when r.scheduled_at > now() + interval '15 days' then 'scheduled-late'
     when r.own_expiry <= now() then 'expires-past'
-    when r.own_expiry > now() + interval '15 days' then 'expires-late'
+    when r.own_expiry > greatest(r.scheduled_at, now()) + interval '15 days' then 'expires-late'
     when r.has_violations then 'sms-text'
     when t.status <> 'APPROVED' then 'not-approved'
     when c.basic and not r.basic then 'template-basic'
@@ -107,8 +109,8 @@ with requested as materialized (
     when used.resource_id is not null then 'conflict'
     when not r.has_room then 'no-room'
     end as outcome
-  from unnest((select $1::int[]), (select $2::text[]), (select $3::bytea[]), (select $4::text[]), (select $5::text[]), (select $6::text[]), (select $7::bool[]), (select $8::bool[]), (select $9::text[]), (select $10::bigint[]), (select $11::json[]), (select $12::bigint[]), (select $13::timestamptz(3)[]), (select $14::json[]), (select $15::bool[]), (select $16::text[]), (select $17::int[]), (select $18::bool[]), (select $19::bigint[]), (select $20::text[]), (select $21::uuid[]))
-  with ordinality as r (account_id, key, hash, id_end, agent_id, recipient, basic, test, client_reference_id, template_id, content, rendered_from, own_expiry, fallback, has_violations, targets, bytes, has_room, caller, routing, lease, n)
+  from unnest((select $1::int[]), (select $2::text[]), (select $3::bytea[]), (select $4::text[]), (select $5::text[]), (select $6::text[]), (select $7::bool[]), (select $8::bool[]), (select $9::text[]), (select $10::bigint[]), (select $11::json[]), (select $12::bigint[]), (select $13::timestamptz(3)[]), (select $14::text[]), (select $15::timestamptz[]), (select $16::timestamptz(3)[]), (select $17::json[]), (select $18::bool[]), (select $19::text[]), (select $20::int[]), (select $21::bool[]), (select $22::bigint[]), (select $23::text[]), (select $24::uuid[]))
+  with ordinality as r (account_id, key, hash, id_end, agent_id, recipient, basic, test, client_reference_id, template_id, content, rendered_from, scheduled_at, delivery_window, opens_at, own_expiry, fallback, has_violations, targets, bytes, has_room, caller, routing, lease, n)
   left join idempotency_keys used on used.account_id = r.account_id and used.endpoint = 'messages' and used.key = r.key
   left join agent_assignments a on a.account_id = r.account_id and a.agent_id = r.agent_id and a.active
   left join templates t on t.account_id = r.account_id and t.id = r.template_id
@@ -127,16 +129,16 @@ with requested as materialized (
   where outcome is null and (key is null or id in (select resource_id from keyed))
 ), written as (
   insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      expires_at, traffic, triggered_by, campaign_id, routing)
+      scheduled_at, delivery_window, expires_at, traffic, triggered_by, campaign_id, routing)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
+    scheduled_at, delivery_window, coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id, routing
   from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
-  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
-      attempts, claimed)
-  select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
-    lease, case when lease is null then '-infinity' else now() + $25 * interval '1 millisecond' end, (lease is not null)::int,
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
+      leased_until, attempts, claimed)
+  select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at, opens_at),
+    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, lease, case when lease is null then '-infinity' else now() + $28 * interval '1 millisecond' end, (lease is not null)::int,
     lease is not null
   from created
 ), expiring as (
@@ -167,11 +169,21 @@ select coalesce(outcome, case when id in (select id from created) then 'accepted
   template_content as "contentId", (select count(*) from held) as held
 from requested order by n;
 
+-- Reads the time zones of a recipient with a delivery window. (server/src/windows/recipients.ts)
+prepare "read-time-zones" as
+select (extract(epoch from now()) * 1000)::float8 as "nowMs", (
+  select string_agg(distinct time_zone, ',' order by time_zone) from groups g, lateral (
+    select time_zone from group_members p where p.account_id = g.account_id and p.group_number = g.number and p.phone = $2 offset 0
+  ) as p
+  where g.account_id = $1
+) as "timeZones";
+
 -- Reads a message for GET /v1/messages/{messageId}. (server/src/messages/messages.ts)
 prepare "read-message" as
 select m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId",
   m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
-  m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
+  m.accepted_at as "acceptedAt", m.scheduled_at as "scheduledAt", m.delivery_window as "deliveryWindow", m.sent_at as "sentAt",
+  m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
   case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
   m.failure_reason as "failure.reason", m.failure_description as "failure.description", m.routing, m.triggered_by as "triggeredBy",
   coalesce(needless.status, f.status) as "smsFallback.status", coalesce(needless.reason, f.reason) as "smsFallback.reason",

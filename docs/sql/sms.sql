@@ -67,7 +67,7 @@ select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent
       json_build_object('rule', 'consents', 'result', case when not (json_array_length(f.plan -> 'consentIds') > 0) then 'not-required' when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'failed' else 'passed' end, 'required', array(select json_array_elements_text(f.plan -> 'consentIds')::int), 'given', array(select distinct id from unnest(coalesce(r.consents, '{}')) as id where id is not null order by id)),
       json_build_object('rule', 'quarantine', 'result', case when not ((f.plan ->> 'quarantine')::bool) then 'not-required' when last.sent_at > now() - a.quarantine_hours * interval '1 hour' then 'failed' else 'passed' end, 'hours', a.quarantine_hours, 'lastSmsAt', to_char(last.sent_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
 ))::text end as rules,
-  exists (select from erased_people) as "hasErased"
+  exists (select from erased_people) as "hasErased", m.delivery_window as window, (extract(epoch from q.due_at) * 1000)::float8 as "dueMs", (extract(epoch from now()) * 1000)::float8 as "nowMs"
 from held q
 join accounts a on a.id = q.account_id
 left join sms_fallbacks f on f.message_id = q.message_id
@@ -87,6 +87,18 @@ left join lateral (
 ) as r on true
 left join lateral (select max(sent_at) as sent_at from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy) as last on (f.plan ->> 'quarantine')::bool
 order by q.place;
+
+-- Postpones SMS whose delivery window is closed. (server/src/delivery/sms/postpone.ts)
+prepare "postpone-sms" as
+update sms_queue q set due_at = p.opens_at, expires_at = greatest(q.expires_at, p.expires_at)
+from unnest((select $1::uuid[]), (select $2::smallint[]), (select $3::timestamptz[]), (select $4::timestamptz[])) as p (message_id, copy, opens_at, expires_at)
+where q.message_id = p.message_id and q.copy = p.copy;
+
+-- Shows when postponed SMS are due. (server/src/delivery/sms/postpone.ts)
+prepare "show-postponed-sms" as
+update sms_fallbacks_2026_07 f set due_at = p.opens_at
+from unnest((select $1::uuid[]), (select $2::timestamptz[])) as p (message_id, opens_at)
+where f.message_id = p.message_id and f.status = 'SCHEDULED';
 
 -- Leases SMS, and notes what the rules said. (server/src/delivery/sms/claim.ts)
 prepare "lease-sms" as

@@ -12,12 +12,14 @@ import * as claim from '../src/delivery/claim.ts'
 import * as expiry from '../src/delivery/expiry.ts'
 import * as fail from '../src/delivery/fail.ts'
 import * as lanes from '../src/delivery/lanes.ts'
+import * as postpone from '../src/delivery/postpone.ts'
 import * as rate from '../src/delivery/rate.ts'
 import * as readClaimed from '../src/delivery/read-claimed.ts'
 import * as receipts from '../src/delivery/receipts.ts'
 import * as replies from '../src/delivery/replies.ts'
 import * as results from '../src/delivery/results.ts'
 import * as smsClaim from '../src/delivery/sms/claim.ts'
+import * as smsPostpone from '../src/delivery/sms/postpone.ts'
 import * as smsReceipts from '../src/delivery/sms/receipts.ts'
 import * as smsResults from '../src/delivery/sms/results.ts'
 import * as schedule from '../src/delivery/sms/schedule.ts'
@@ -42,6 +44,7 @@ import * as optOuts from '../src/replies/opt-outs.ts'
 import * as counters from '../src/reports/counters.ts'
 import * as webhookClaim from '../src/webhooks/claim.ts'
 import * as webhookResults from '../src/webhooks/results.ts'
+import * as recipients from '../src/windows/recipients.ts'
 
 // The hot statements: they run for each message, or in the loops beside it, on the hot pool (db/pool.ts). `npm run generate` writes them to
 // docs/sql, and test/db/plans.test.ts checks their plans.
@@ -85,6 +88,7 @@ const forRequests = () =>
     ['read-usage', 'accounts/quotas.ts', 'Reads the quotas and the usage of accounts.', quotas.READ_USAGE],
     ['was-accepted', 'messages/accept.ts', 'Finds out whether a request was accepted under its key.', accept.WAS_ACCEPTED],
     ['accept-messages', 'messages/accept.ts', 'Checks and accepts the messages of a batch of requests.', accept.ACCEPT_MESSAGES],
+    ['read-time-zones', 'windows/recipients.ts', 'Reads the time zones of a recipient with a delivery window.', recipients.READ_TIME_ZONES],
     ['read-message', 'messages/messages.ts', 'Reads a message for GET /v1/messages/{messageId}.', messages.READ_MESSAGE],
     ['find-start', 'events/start.ts', 'Finds the position of the event feed for GET /v1/events?since=.', start.FIND_START],
     ['find-ends', 'events/start.ts', 'Finds the ends of the logs of accounts, for GET /v1/events?after=now and streams.', start.FIND_ENDS],
@@ -96,6 +100,7 @@ const forDelivery = (messagesTable: string) =>
     ['lock-rate', 'delivery/rate.ts', "Locks a carrier's rate for a claim.", rate.LOCK_RATE],
     ['read-lanes', 'delivery/lanes.ts', 'Reads the lanes of a carrier that have entries to send now.', lanes.READ_LANES],
     ['lease-entries', 'delivery/claim.ts', 'Leases the next entries of each lane.', claim.LEASE_ENTRIES],
+    ['postpone-entries', 'delivery/postpone.ts', 'Postpones entries whose delivery window is closed.', postpone.POSTPONE_ENTRIES],
     ['take-slots', 'delivery/rate.ts', 'Takes slots of the rates of a carrier and its agents.', rate.TAKE_SLOTS],
     ['find-erased', 'erasure/erased.ts', 'Finds erased numbers. Runs only if a person was erased.', erased.FIND_ERASED],
     ['read-claimed', 'delivery/read-claimed.ts', 'Reads the messages of claimed entries.', readClaimed.readMonth(messagesTable)],
@@ -148,6 +153,13 @@ const forSms = (messagesTable: string) =>
   statements(
     ['find-due-sms', 'delivery/sms/claim.ts', 'Finds due SMS.', smsClaim.FIND_DUE],
     ['check-sms', 'delivery/sms/claim.ts', 'Locks due SMS, and checks whether to submit them.', smsClaim.CHECK],
+    ['postpone-sms', 'delivery/sms/postpone.ts', 'Postpones SMS whose delivery window is closed.', smsPostpone.POSTPONE_SMS],
+    [
+      'show-postponed-sms',
+      'delivery/sms/postpone.ts',
+      'Shows when postponed SMS are due.',
+      smsPostpone.showPostponed(fallbacksTable(messagesTable)),
+    ],
     ['lease-sms', 'delivery/sms/claim.ts', 'Leases SMS, and notes what the rules said.', smsClaim.LEASE],
     ['create-short-links', 'links/links.ts', 'Stores the short links of an SMS.', links.CREATE_LINKS],
     ['settle-sms-queue', 'delivery/sms/results.ts', 'Records the results of SMS in the queue.', smsResults.SETTLE_QUEUE],
@@ -197,10 +209,10 @@ const forFanOut = (messagesTable: string) =>
       chunks.IN_ORDER,
     ],
     [
-      'read-members-with-values 2 2',
+      'read-members 2 2 zoned',
       'delivery/campaigns/statements.ts',
-      'Reads the next members of two groups, with the values for variables.',
-      chunks.readMembersWithValues([1, 2], ['a', 'b']),
+      'Reads the next members of two groups, with two attributes and their time zones.',
+      chunks.readMembers([1, 2], ['a', 'b'], true),
       chunks.IN_ORDER,
     ],
     [

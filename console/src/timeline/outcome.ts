@@ -1,11 +1,14 @@
 import type { Tone } from '../kit/tone.ts'
-import { failures, fallback, noSms, outcome as say, smsFailures, steps, until } from '../words/en-timeline.ts'
+import { failures, fallback, noSms, outcome as say, smsFailures, steps, until, windowOf } from '../words/en-timeline.ts'
 import type { Message, SmsFallback, TimelineItem } from './types.ts'
 
 /** What became of a message: one sentence that answers, and what explains it. */
 export type Outcome = { headline: string; more: string; tone: Tone }
 
 const ms = (time: string | undefined) => (time === undefined ? Number.NaN : Date.parse(time))
+
+/** When Herald could first send it. */
+const startOf = ({ acceptedAt, scheduledAt }: Message) => Math.max(ms(acceptedAt), ms(scheduledAt ?? acceptedAt))
 
 /** Clauses as one sentence. An unknown one is left out. */
 export function sentence(...clauses: (string | undefined)[]): string {
@@ -20,20 +23,20 @@ export const shortOf = (reasons: Record<string, string>, reason: string | undefi
   reason === undefined ? undefined : (reasons[reason] ?? reason)
 
 export function outcomeOf(message: Message, items: TimelineItem[], nowMs: number): Outcome {
-  const acceptedMs = ms(message.acceptedAt)
+  const startMs = startOf(message)
   switch (message.status) {
     case 'READ': {
-      const deliveredMs = ms(message.deliveredAt) - acceptedMs
+      const deliveredMs = ms(message.deliveredAt) - startMs
       const more = Number.isNaN(deliveredMs) ? '' : say.deliveredAfter(deliveredMs)
-      return { headline: say.read(ms(message.readAt) - acceptedMs), more, tone: 'good' }
+      return { headline: say.read(ms(message.readAt) - startMs), more, tone: 'good' }
     }
     case 'DELIVERED':
-      return { headline: say.gotIt('RCS', ms(message.deliveredAt) - acceptedMs), more: say.notRead, tone: 'good' }
+      return { headline: say.gotIt('RCS', ms(message.deliveredAt) - startMs), more: say.notRead, tone: 'good' }
     case 'FAILED':
     case 'EXPIRED':
       return ended(message, items, nowMs)
     default:
-      return waiting(message, items)
+      return waiting(message, items, nowMs)
   }
 }
 
@@ -47,7 +50,7 @@ function ended(message: Message, items: TimelineItem[], nowMs: number): Outcome 
   const cause = causeOf(message)
   if (sms?.status === 'DELIVERED') {
     const waitedMs = ms(sms.sentAt) - ms(message.failedAt ?? message.expiredAt)
-    const headline = say.gotIt('SMS', ms(sms.deliveredAt) - ms(message.acceptedAt))
+    const headline = say.gotIt('SMS', ms(sms.deliveredAt) - startOf(message))
     return { headline, more: sentence(cause, say.wentOut(Math.max(0, waitedMs))), tone: 'good' }
   }
   const isLate = items.some(({ step }) => step === 'delivered-late' || step === 'read-late')
@@ -80,15 +83,18 @@ function withoutDelivery(sms: SmsFallback, cause: string | undefined, nowMs: num
 }
 
 /** What a message waits for, and until when. */
-function waiting({ status, expiresAt, smsFallback }: Message, items: TimelineItem[]): Outcome {
+function waiting({ status, scheduledAt, deliveryWindow, expiresAt, smsFallback }: Message, items: TimelineItem[], nowMs: number): Outcome {
   const then = sentence(until(expiresAt), smsFallback === undefined ? noSms : say.thenSms)
   if (status === 'SENT') return { headline: say.sent, more: then, tone: 'wait' }
+  const window = deliveryWindow !== undefined ? sentence(say.inWindow(windowOf(deliveryWindow))) : undefined
+  if (status === 'ACCEPTED' && scheduledAt !== undefined && ms(scheduledAt) > nowMs)
+    return { headline: say.scheduled(scheduledAt), more: joined(window, then), tone: 'wait' }
   const attempts = items.filter(({ step }) => step === 'attempt-failed' || step === 'held-back')
   if (attempts.at(-1)?.step === 'held-back') return { headline: say.heldBack, more: steps['held-back'][1], tone: 'warn' }
   const failed = attempts.filter(({ step }) => step === 'attempt-failed').length
   return {
     headline: status === 'SENDING' ? say.sending : say.accepted,
-    more: joined(failed > 0 ? say.attempts(failed) : undefined, then),
+    more: joined(failed > 0 ? say.attempts(failed) : undefined, window, then),
     tone: failed > 0 ? 'warn' : 'wait',
   }
 }

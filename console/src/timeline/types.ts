@@ -17,6 +17,9 @@ export type Message = {
   basic: boolean
   test: boolean
   acceptedAt: string
+  /** When it is sent, if it was scheduled. */
+  scheduledAt?: string
+  deliveryWindow?: DeliveryWindow
   sentAt?: string
   deliveredAt?: string
   readAt?: string
@@ -27,6 +30,9 @@ export type Message = {
   triggeredBy?: string
   smsFallback?: SmsFallback
 }
+
+/** When it may leave. */
+export type DeliveryWindow = { from: string; to: string; days: string[]; timeZone: string }
 
 export type SmsFallback = {
   status: SmsStatus

@@ -63,6 +63,8 @@ export const agent = 'Agent'
 export const campaign = 'Campaign'
 export const triggeredBy = 'Triggered by'
 export const accepted = 'Accepted'
+export const scheduled = 'Scheduled for'
+export const deliveryWindow = 'Delivery window'
 export const expires = 'Expires'
 export const smsLabel = 'SMS label'
 export const segments = (value: number) => count(value, 'SMS', 'SMS')

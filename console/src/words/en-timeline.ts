@@ -129,6 +129,9 @@ const ruleFacts: Partial<Record<string, (facts: Facts) => string>> = {
 }
 
 const noSms = 'the request has no SMS to fall back to'
+/** When it may leave. `timeZone`: a name, or `recipient`. */
+const windowOf = ({ from, to, days, timeZone }: { from: string; to: string; days: string[]; timeZone: string }) =>
+  `${from} to ${to}${days.length === 7 ? '' : ` on ${days.join(', ')}`}, ${timeZone === 'recipient' ? 'on the clock of the recipient' : timeZone}`
 const until = (at: string) => `It can be delivered until ${momentOf(at)}`
 
 /** The first sentence about a message, and what follows it. */
@@ -151,14 +154,16 @@ const outcome = {
   smsHeldBack: (reason: string) => `The SMS was held back: ${reason}`,
   smsFailed: (reason: string) => `The SMS failed, too: ${reason}`,
   accepted: 'It waits to be sent.',
+  scheduled: (at: string) => `It is to be sent on ${momentOf(at)}.`,
   sending: 'It is being sent.',
   attempts: (failed: number) => `The network did not accept it ${failed === 1 ? 'once' : `${failed} times`}; Herald tries again.`,
   heldBack: 'It is held back.',
   sent: 'The network has it, but has reported no delivery.',
+  inWindow: (window: string) => `it may leave from ${window}`,
   thenSms: 'if RCS fails, the SMS of the request goes out',
 }
 
-export { failures, fallback, noSms, outcome, ruleFacts, rules, smsFailures, steps, until }
+export { failures, fallback, noSms, outcome, ruleFacts, rules, smsFailures, steps, until, windowOf }
 export const lanes = { rcs: 'RCS', sms: 'SMS', recipient: 'Recipient', webhooks: 'Webhooks' }
 export const lanesLabel = 'What happened when'
 export const spans = {

@@ -24,6 +24,32 @@ const CASES: Case[] = [
     tone: 'good',
   },
   {
+    what: 'a delivered message that was scheduled',
+    message: message({ status: 'DELIVERED', scheduledAt: time(3_600), deliveredAt: time(3_601.2) }),
+    says: /^The recipient got it by RCS after 1\.2 seconds\./,
+    tone: 'good',
+  },
+  {
+    what: 'a scheduled message',
+    message: message({ scheduledAt: time(3_600) }),
+    now: 10,
+    says: /^It is to be sent on 16 November.* It can be delivered until/,
+    tone: 'wait',
+  },
+  {
+    what: 'a message with a delivery window',
+    message: message({ deliveryWindow: { from: '09:00', to: '20:00', days: ['MON', 'TUE'], timeZone: 'recipient' } }),
+    says: /^It waits to be sent\. It may leave from 09:00 to 20:00 on MON, TUE, on the clock of the recipient\. It can be delivered until/,
+    tone: 'wait',
+  },
+  {
+    what: 'a scheduled message that is due',
+    message: message({ scheduledAt: time(5) }),
+    now: 10,
+    says: /^It waits to be sent\./,
+    tone: 'wait',
+  },
+  {
     what: 'a message that fell back to SMS',
     message: failed,
     items: FALLEN_BACK.items,

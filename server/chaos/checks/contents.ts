@@ -45,19 +45,29 @@ function wrongShown({ message, intent }: Traced): string[] {
     test: false,
     basic: false,
     triggeredBy,
+    scheduledAt: intent.sendAt,
     expiresAt: new Date(expiryOf(message, intent)).toISOString(),
   }
-  const isLong = expiresAt - acceptedAt > LIFE_MS
-  return [...differences(`${id}, as the API shows it`, shown, own), ...(isLong ? [`${id} lives for more than 48 hours`] : [])]
+  const startAt = startOf(acceptedAt, intent)
+  const isLong = expiresAt - startAt > LIFE_MS
+  const isEarly = shown.sentAt !== undefined && Date.parse(shown.sentAt) < startAt
+  return [
+    ...differences(`${id}, as the API shows it`, shown, own),
+    ...(isLong ? [`${id} lives for more than 48 hours`] : []),
+    ...(isEarly ? [`${id} was sent before its time`] : []),
+  ]
 }
 
 // A campaign can start just after the begin of the transaction that creates its messages. They are accepted at the start, but live from the
 // begin of the transaction on.
 const STARTED_LATER_MS = 1_000
 
+const startOf = (acceptedAt: number, { sendAt }: Intent) => (sendAt === undefined ? acceptedAt : Math.max(acceptedAt, Date.parse(sendAt)))
+
 /** A campaign's message may live for a little less than 48 hours. */
 function expiryOf({ campaignId, acceptedAt, expiresAt }: StoredMessage, intent: Intent): number {
   if (intent.expiresAt !== undefined) return Date.parse(intent.expiresAt)
+  if (intent.sendAt !== undefined) return Date.parse(intent.sendAt) + LIFE_MS
   const isALittleLess = campaignId !== null && expiresAt <= acceptedAt + LIFE_MS && expiresAt > acceptedAt + LIFE_MS - STARTED_LATER_MS
   return isALittleLess ? expiresAt : acceptedAt + LIFE_MS
 }

@@ -12,6 +12,7 @@ export type Intent = {
   contents: Contents
   clientReferenceId: unknown
   /** If the caller gave one. */
+  sendAt: string | undefined
   expiresAt: string | undefined
   fallsBack: boolean
   fallsBackAfterExpiry: boolean
@@ -48,6 +49,7 @@ function intentOf({ accountId, body, contents }: AnyRequest, phone: string): Int
     phone,
     contents,
     clientReferenceId: body.clientReferenceId,
+    sendAt: body.sendAt as string | undefined,
     expiresAt: body.expiresAt as string | undefined,
     fallsBack: body.smsFallback !== undefined,
     fallsBackAfterExpiry: body.smsFallbackAfterExpiry !== undefined,
@@ -57,7 +59,7 @@ function intentOf({ accountId, body, contents }: AnyRequest, phone: string): Int
 
 /** The message that a tap sends. */
 function ofTap({ contents, ...intent }: Intent): Intent {
-  const nothing = { clientReferenceId: undefined, expiresAt: undefined, fallsBack: false, fallsBackAfterExpiry: false }
+  const nothing = { clientReferenceId: undefined, sendAt: undefined, expiresAt: undefined, fallsBack: false, fallsBackAfterExpiry: false }
   return { ...intent, ...nothing, contents: { text: contents.triggers ?? '' } }
 }
 

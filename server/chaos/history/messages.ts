@@ -30,6 +30,7 @@ export type Shown = {
   recipient?: string
   clientReferenceId?: string
   campaignId?: string
+  scheduledAt?: string
   expiresAt?: string
   sentAt?: string
   deliveredAt?: string

@@ -18,7 +18,8 @@ const REMAINING = `
   select
     (select count(*) from queue) as queue,
     (select count(*) from sms_queue) as "SMS queue",
-    (select count(*) from expiries) as expiries,
+    -- A message that was to be sent later keeps its entry for 48 hours.
+    (select count(*) from expiries where expires_at < now() + interval '1 hour') as expiries,
     (select count(*) from log_pages where last_position is null) as "pages without a position",
     (select count(*) from webhook_deliveries) as "events to post",
     (select count(*) from carrier_events where process_after is not null) as "replies to process",

@@ -70,8 +70,13 @@ export function startLoad(options: LoadOptions): Load {
 }
 
 async function sendOne({ caller, requested }: LoadOptions, drawn: DrawnMessage): Promise<void> {
-  const { lifeMs, habit, timeoutMs, pauseMs } = drawn
-  const body = { ...drawn.body, ...(lifeMs !== undefined && { expiresAt: new Date(Date.now() + lifeMs).toISOString() }) }
+  const { startInMs, lifeMs, habit, timeoutMs, pauseMs } = drawn
+  const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
+  const body = {
+    ...drawn.body,
+    ...(startInMs !== undefined && { sendAt: inMs(startInMs) }),
+    ...(lifeMs !== undefined && { expiresAt: inMs((startInMs ?? 0) + lifeMs) }),
+  }
   const one: RequestedMessage = { ...drawn, body, key: randomUUID(), outcome: 'unanswered', ids: [] }
   requested.messages.push(one)
   const request = { method: 'POST', path: '/messages', key: one.key, body } as const

@@ -35,6 +35,7 @@ export function newMessage(requested: Requested, { agentId }: Caller, ending?: s
     phone,
     body: { agentId, recipient: phone, message: { inline: { type: 'MESSAGE', content: text } } },
     contents: { text },
+    startInMs: undefined,
     lifeMs: undefined,
     timeoutMs: RESPONSE_TIMEOUT_MS,
     pauseMs: 0,

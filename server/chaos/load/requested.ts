@@ -28,8 +28,8 @@ export type Requested = {
 
 /** `idField`: of the response. `lateAfterMs`: fields with a time that can be too late, and from how long after it on. */
 export type RequestKind = { idField: string; lateAfterMs: Record<string, number> }
-export const MESSAGE: RequestKind = { idField: 'messageId', lateAfterMs: { expiresAt: 0 } }
-/** A campaign that is up to a minute late still starts. */
+export const MESSAGE: RequestKind = { idField: 'messageId', lateAfterMs: { sendAt: 60_000, expiresAt: 0 } }
+/** A campaign that is up to a minute late still starts, like a message. */
 export const CAMPAIGN: RequestKind = { idField: 'campaignId', lateAfterMs: { scheduledAt: 60_000, expiresAt: 0 } }
 
 export function recordResponse(

@@ -18,7 +18,9 @@ export type DrawnMessage = {
   habit: Habit
   phone: string
   body: Record<string, unknown>
-  /** Time until `expiresAt`, if there is one. */
+  /** Time until `sendAt`, if there is one. */
+  startInMs: number | undefined
+  /** Time until `expiresAt`, if there is one; or from `sendAt` on. */
   lifeMs: number | undefined
   timeoutMs: number
   pauseMs: number
@@ -48,6 +50,8 @@ const FALLS_BACK = new Set<string>(['02', '03', '04', '08'])
 const ROUTED = 0.4
 // This share of the other messages expires so soon that a fault makes them expire.
 const HURRIED = 0.05
+// This share of all messages is to be sent later.
+const SCHEDULED = 0.05
 const SENDER = 'MyShop'
 // Three segments in GSM-7, with the name before it.
 const LONG_SMS = 'Your parcel waits for you at the counter. '.repeat(10)
@@ -74,8 +78,18 @@ export function drawMessage(random: Random, n: number, { agentId, digit, templat
     ...drawRouting(random),
   }
   // Most of these are shorter than what an acceptance takes on a busy machine.
+  const startInMs = random() < SCHEDULED ? between(random, 500, 8_000) : undefined
   const timeoutMs = random() < 0.6 ? between(random, 2, 60) : between(random, 60, 1_500)
-  return { habit, phone, body, lifeMs, timeoutMs, pauseMs: random() * 3_000, contents: { ...content.contents, sms: smsOf(fallback) } }
+  return {
+    habit,
+    phone,
+    body,
+    startInMs,
+    lifeMs,
+    timeoutMs,
+    pauseMs: random() * 3_000,
+    contents: { ...content.contents, sms: smsOf(fallback) },
+  }
 }
 
 function drawEnding(random: Random): string {

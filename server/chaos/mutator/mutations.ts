@@ -110,7 +110,9 @@ export const MUTATIONS: Record<Exclude<keyof typeof CHECKS, ProvedByRows>, Mutat
     edit('phones', { channel: 'rcs' }, { expiresAt: EPOCH }),
     edit('phones', { channel: 'sms' }, { text: 'other' }),
     edit('phones', { channel: 'sms' }, { origin: 'Other' }),
-    ...['agentId', 'recipient', 'clientReferenceId', 'expiresAt'].map((field) => edit('messages', SINGLE, { [`shown.${field}`]: 'other' })),
+    ...['agentId', 'recipient', 'clientReferenceId', 'scheduledAt', 'expiresAt'].map((field) =>
+      edit('messages', SINGLE, { [`shown.${field}`]: 'other' }),
+    ),
     edit('messages', SINGLE, { 'shown.clientReferenceId': undefined }),
     ...[-3_600_000, 1].map((ms) =>
       edit('messages', ({ campaignId, expiresAt, acceptedAt }) => campaignId !== null && expiresAt - acceptedAt > LIFE_MS - 3_600_000, {

@@ -1,6 +1,7 @@
 import type { Executor } from '../db/pool.ts'
 import { type ListDefinition, type PageOf, type PageQuery, type PageRead, readPage, wholeList } from '../http/paging.ts'
 import { missing } from '../refusal.ts'
+import { type DeliveryWindow, textOf, windowOf } from '../windows/window.ts'
 
 export const MODULES = ['rcs', 'sms'] as const
 export type Module = (typeof MODULES)[number]
@@ -11,19 +12,26 @@ export type Account = {
   modules: Module[]
   /** Minimum hours between two SMS to the same recipient, if the message asks for it. */
   quarantineHours: number
+  /** The delivery window of campaigns that have none of their own; absent if there is none. */
+  campaignWindow?: Required<DeliveryWindow>
   /** Absent unless the account is suspended. */
   suspendedAt?: Date
 }
 
-type Row = Omit<Account, 'suspendedAt'> & { suspendedAt: Date | null }
+type Row = Omit<Account, 'suspendedAt' | 'campaignWindow'> & { suspendedAt: Date | null; campaignWindow: string | null }
 
 // A year, the limit of the column.
 export const MAX_QUARANTINE_HOURS = 8_760
 
-const ACCOUNT = 'id as "accountId", name, modules, quarantine_hours as "quarantineHours", suspended_at as "suspendedAt"'
+const ACCOUNT = `id as "accountId", name, modules, quarantine_hours as "quarantineHours", campaign_window as "campaignWindow",
+  suspended_at as "suspendedAt"`
 
-function toAccount({ suspendedAt, ...row }: Row): Account {
-  return suspendedAt === null ? row : { ...row, suspendedAt }
+function toAccount({ suspendedAt, campaignWindow, ...row }: Row): Account {
+  return {
+    ...row,
+    ...(campaignWindow !== null && { campaignWindow: windowOf(campaignWindow) }),
+    ...(suspendedAt !== null && { suspendedAt }),
+  }
 }
 
 export async function createAccount(db: Executor, name: string, modules: readonly Module[]): Promise<Account> {
@@ -71,6 +79,10 @@ export const setModules = (db: Executor, accountId: number, modules: readonly Mo
 
 export const setQuarantine = (db: Executor, accountId: number, hours: number) =>
   changeAccount(db, accountId, 'quarantine_hours = $2', hours)
+
+/** Campaigns that are accepted from now on have this window, unless they have one of their own. Undefined: none. */
+export const setCampaignWindow = (db: Executor, accountId: number, window: DeliveryWindow | undefined) =>
+  changeAccount(db, accountId, 'campaign_window = $2', window === undefined ? null : textOf(window))
 
 export const renameAccount = (db: Executor, accountId: number, name: string) => changeAccount(db, accountId, 'name = $2', name)
 

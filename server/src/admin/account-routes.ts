@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
 import {
   ACCOUNT_LIST,
   type Account,
@@ -9,6 +10,7 @@ import {
   readAccountsPage,
   renameAccount,
   resumeAccount,
+  setCampaignWindow,
   setModules,
   setQuarantine,
   suspendAccount,
@@ -22,6 +24,7 @@ import { callerOf } from '../http/guard.ts'
 import { listQuery, listResponses } from '../http/list-schemas.ts'
 import { type Role, roleIn } from '../people/roles.ts'
 import { NoBody, NoQuery, refTo } from '../schemas.ts'
+import { DeliveryWindow } from '../windows/window.ts'
 import {
   ACCOUNTS_TAG,
   AccountBody,
@@ -117,6 +120,7 @@ const troubleRoutes: Routes = async (app, { pool }) => {
 export const accountRoutes: Routes = async (app, options) => {
   app.addSchema(AccountBody)
   await app.register(ownAccountRoutes, options)
+  await app.register(windowRoutes, options)
   await app.register(suspensionRoutes, options)
   await app.register(quotaRoutes, options)
 }
@@ -158,6 +162,46 @@ const ownAccountRoutes: Routes = async (app, { pool }) => {
       if (quarantineHours !== undefined) await setQuarantine(pool, accountId, quarantineHours)
       return await findAccount(pool, accountId)
     },
+  )
+}
+
+const windowRoutes: Routes = async (app, { pool }) => {
+  const schema = { tags, querystring: NoQuery, response: { 200: TheAccount, ...errorResponses(...BODY_ERRORS) } }
+
+  async function change(request: FastifyRequest, window: DeliveryWindow | undefined): Promise<Account> {
+    const { accountId } = callerOf(request)
+    const before = await findAccount(pool, accountId)
+    const after = await setCampaignWindow(pool, accountId, window)
+    request.change = { before, after }
+    return after
+  }
+
+  app.put(
+    '/campaign-window',
+    {
+      schema: {
+        ...schema,
+        operationId: 'setCampaignWindow',
+        summary: 'Set the delivery window of campaigns that have none of their own',
+        description: 'It applies to campaigns that are accepted from now on.',
+        body: DeliveryWindow,
+      },
+      config: { role: 'operator' },
+    },
+    async (request) => await change(request, request.body),
+  )
+
+  app.delete(
+    '/campaign-window',
+    {
+      schema: {
+        ...schema,
+        operationId: 'removeCampaignWindow',
+        summary: 'Remove the delivery window of campaigns that have none of their own',
+      },
+      config: { role: 'operator' },
+    },
+    async (request) => await change(request, undefined),
   )
 }
 

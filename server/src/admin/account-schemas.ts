@@ -3,6 +3,7 @@ import { MAX_QUARANTINE_HOURS, MODULES } from '../accounts/accounts.ts'
 import { QUOTAS, type Quota } from '../accounts/quotas.ts'
 import { ROLES } from '../people/roles.ts'
 import { OutgoingTime } from '../schemas.ts'
+import { ShownWindow } from '../windows/window.ts'
 
 const object = { additionalProperties: false }
 
@@ -21,6 +22,7 @@ const ACCOUNT = {
   name: Type.String(),
   modules: ModuleList,
   quarantineHours: Type.Integer(),
+  campaignWindow: ShownWindow,
   suspendedAt: Type.Optional(Type.Unsafe<Date>({ ...OutgoingTime, description: 'Absent unless the account is suspended.' })),
 }
 export const AccountBody = Type.Object(ACCOUNT, { $id: 'Account', ...object })

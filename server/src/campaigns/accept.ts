@@ -8,10 +8,12 @@ import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { conflict, missingTemplates, REFERENCE_ERRORS } from '../messages/accept.ts'
 import { storedRouting } from '../messages/routing.ts'
+import { LONGEST_LIFE_DAYS } from '../messages/schemas.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
 import { HAS_VARIABLES, isToRender, readTemplateContent, requireFitting } from '../messages/template-variables.ts'
 import { parseTimestamp } from '../time.ts'
-import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
+import { textOf } from '../windows/window.ts'
+import type { CampaignRequest } from './schemas.ts'
 
 /** A request that passed validation. */
 export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallbackAfterExpiry'> & {
@@ -112,6 +114,7 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
     fallback,
     checkedContent,
     variables,
+    deliveryWindow,
   } = submission
   return [
     accountId,
@@ -132,6 +135,7 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
     JSON.stringify(variables ?? {}),
     mayHaveVariables([message.inline, fallback?.plan.content]),
     storedRouting(submission),
+    deliveryWindow === undefined ? null : textOf(deliveryWindow),
   ]
 }
 
@@ -176,7 +180,7 @@ const OUTCOME = `case
  * Accepts a campaign in one statement, as for messages. If it answers `to-check`, the content of the template is read and checked with the
  * variables, and the statement runs again. A known idempotency key gets the stored result before any check of data that may have changed since. Of two concurrent
  * requests with the same key, the second waits for the commit of the first and then gets its row. Acceptance fixes the content: a template's
- * content row is never changed, only replaced, and inline content gets a row of its own.
+ * content row is never changed, only replaced, and inline content gets a row of its own. Acceptance also fixes the account's default window.
  */
 const ACCEPT = `
   with request as materialized (
@@ -210,9 +214,9 @@ const ACCEPT = `
     returning id
   ), created as (
     insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, variables,
-      scheduled_at, expires_at, reserved_bytes, routing)
+      scheduled_at, expires_at, reserved_bytes, routing, delivery_window)
     select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, variables, scheduled_at, expires_at,
-      reserved_bytes, $18
+      reserved_bytes, $18, coalesce($19::text, (select campaign_window from accounts where id = $1))
     from mine
   ), referred as (
     insert into campaign_references (account_id, campaign_id, target_id)

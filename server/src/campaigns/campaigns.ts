@@ -5,6 +5,7 @@ import { recordCampaigns } from '../events/changes.ts'
 import { UUID } from '../ids.ts'
 import { missing } from '../refusal.ts'
 import { BY_STATUS, countersOfCampaign } from '../reports/counters.ts'
+import { withWindow } from '../windows/window.ts'
 import type { Campaign } from './schemas.ts'
 import { CAMPAIGN_MOVES, type CampaignStatus, dropReferences } from './states.ts'
 
@@ -14,7 +15,7 @@ const readFrom = (campaigns: string) => `
   select c.id as "campaignId", c.client_reference_id as "clientReferenceId", c.name, c.agent_id as "agentId", c.group_numbers as "segmentIds",
     c.retry_of as "retryOf", (select id from campaigns where retry_of = c.id) as "retriedBy", c.status, c.basic, c.routing,
     c.created_at as "createdAt", c.scheduled_at as "scheduledAt", c.started_at as "startedAt",
-    c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt", c.recipients, counted.*
+    c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt", c.delivery_window as "deliveryWindow", c.recipients, counted.*
   from ${campaigns} c, lateral (
     select ${COUNTED.map((status) => `coalesce(sum(${BY_STATUS[status]}), 0)::bigint as "${status}"`).join(', ')}
     from ${countersOfCampaign('c')} as counters
@@ -57,7 +58,7 @@ function toCampaign(row: Row): Campaign {
   // A database that was restored to an earlier state has lost claims, but the receipts of these messages still come.
   const lost = Math.min(counts.SENDING, 0)
   return {
-    ...Object.fromEntries(present),
+    ...withWindow(Object.fromEntries(present)),
     counts: { ...counts, ACCEPTED: counts.ACCEPTED + lost, SENDING: counts.SENDING - lost },
   } as Campaign
 }

@@ -18,7 +18,7 @@ export type PersonalCampaign = { basic: boolean; content: MessageContent; fallba
 export type Unfit = { reason: 'MISSING_VARIABLE' | 'INVALID_CONTENT'; details: string }
 
 /** `content` is undefined if only the SMS has variables. */
-export type MemberContent = { content: MessageContent | undefined; fallback: Fallback | undefined }
+type MemberContent = { content: MessageContent | undefined; fallback: Fallback | undefined }
 
 /** The attributes that a campaign uses: the names of its variables. */
 export function attributesIn({ content, fallback }: Pick<PersonalCampaign, 'content' | 'fallback'>): string[] {

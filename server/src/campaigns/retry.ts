@@ -16,20 +16,20 @@ type RetryChoice = { includeCancelled?: boolean }
  */
 export const RETRIED_MEMBERS = `
   looked_at as materialized (
-    select m.id, m.recipient, m.status, m.failure_reason
+    select m.id, m.recipient, m.status, m.failure_reason, m.delivery_window
     from campaign c, lateral (
-      select id, recipient, status, failure_reason from messages m
+      select id, recipient, status, failure_reason, delivery_window from messages m
       where m.campaign_id = c.retry_of and m.id > (case c.fan_out_cursor when '' then '${NO_CAMPAIGN}' else c.fan_out_cursor end)::uuid
       order by m.id limit 10 * $2::int
     ) as m
   ), unreached as materialized (
-    select l.id, l.recipient as phone, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
+    select l.id, l.recipient as phone, l.delivery_window, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
     from looked_at l left join lateral (
       select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
     ) as arrived on true
     where l.status = 'FAILED' and arrived.kind is null and not ${isErasedNumber('l.recipient')}
   ), member as materialized (
-    select u.id, u.phone, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
+    select u.id, u.phone, u.delivery_window, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
   ), progress as materialized (
     select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
   )`
@@ -115,9 +115,9 @@ export async function retryCampaign(db: Executor, id: string, { includeCancelled
 const RETRY = `
   with made as (
     insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, retry_of, retry_includes_cancelled, basic,
-      content_id, fallback, variables, routing, scheduled_at, expires_at)
+      content_id, fallback, variables, routing, scheduled_at, expires_at, delivery_window)
     select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, $2, basic, content_id, fallback, variables, routing, now(),
-      now() + (expires_at - scheduled_at)
+      now() + (expires_at - scheduled_at), delivery_window
     from campaigns where id = $1 and (status = 'COMPLETED' or withdrawn_at is not null)
     on conflict (retry_of) do nothing
     returning id, account_id, content_id

@@ -1,18 +1,16 @@
 import { type Static, Type } from 'typebox'
-import { fieldsOf } from '../content/untrusted.ts'
 import { Variables } from '../content/variables.ts'
 import type { Violation } from '../errors.ts'
 import { MAX_GROUP_NUMBER } from '../groups/groups.ts'
 import { Routing, ShownRouting } from '../messages/routing.ts'
-import { basicMode, COMMON, EXAMPLE, prepareMessage } from '../messages/schemas.ts'
+import { basicMode, COMMON, EXAMPLE, prepareMessage, startRules } from '../messages/schemas.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from '../messages/sms-fallback.ts'
 import { OutgoingTime } from '../schemas.ts'
-import { parseTimestamp } from '../time.ts'
 import type { Prepared } from '../validation.ts'
+import { DeliveryWindow, ShownWindow } from '../windows/window.ts'
 import { CAMPAIGN_STATUSES } from './states.ts'
 
 const MAX_GROUPS = 100
-export const LONGEST_LIFE_DAYS = 15
 
 const CAMPAIGN_EXAMPLE = {
   clientReferenceId: 'spring-2027',
@@ -44,6 +42,7 @@ export const CampaignRequest = Type.Object(
       }),
     ),
     routing: Routing,
+    deliveryWindow: Type.Optional(DeliveryWindow),
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
   },
@@ -66,24 +65,7 @@ function noGroupTwice(groups: unknown[]): Violation[] {
 
 /** Rules that need no clock. */
 function campaignRules(request: Record<string, unknown>): Violation[] {
-  return [...basicMode(request), ...afterExpiryRules(request), ...timeRules(request)]
-}
-
-const DAY_MS = 86_400_000
-
-function timeRules({ scheduledAt, expiresAt, smsFallback }: Record<string, unknown>): Violation[] {
-  const sendTime = fieldsOf(fieldsOf(smsFallback).planParams).sendTime
-  const [start, end, sms] = [scheduledAt, expiresAt, sendTime].map((time) =>
-    typeof time === 'string' ? parseTimestamp(time)?.getTime() : undefined,
-  )
-  if (start === undefined) return []
-  return [
-    ...(end !== undefined && end <= start ? [{ path: '/expiresAt', reason: 'must be later than scheduledAt' }] : []),
-    ...(end !== undefined && end > start + LONGEST_LIFE_DAYS * DAY_MS
-      ? [{ path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days after scheduledAt` }]
-      : []),
-    ...(sms !== undefined && sms <= start ? [{ path: '/smsFallback/planParams/sendTime', reason: 'must be later than scheduledAt' }] : []),
-  ]
+  return [...basicMode(request), ...afterExpiryRules(request), ...startRules(request, 'scheduledAt')]
 }
 
 export const CampaignId = Type.String({ format: 'uuid', examples: ['0198c0de-0000-7000-8000-000000000002'] })
@@ -108,6 +90,7 @@ export const Campaign = Type.Object(
     completedAt: at('When the last message had been sent.'),
     cancelledAt: at('When it was cancelled.'),
     expiresAt: at('Until when its messages may be delivered. Without it, each message expires 48 hours after its own acceptance.'),
+    deliveryWindow: ShownWindow,
     recipients: Type.Integer({ description: 'The number of messages; it grows while the campaign starts.' }),
     counts: Type.Object(
       {

@@ -10,12 +10,16 @@ import {
   type Module,
   renameAccount,
   resumeAccount,
+  setCampaignWindow,
   setModules,
   setQuarantine,
   suspendAccount,
 } from '../accounts/accounts.ts'
 import { countLiveKeys } from '../accounts/keys.ts'
 import type { Pool } from '../db/pool.ts'
+import { wrongUsage } from '../errors.ts'
+import { readTimeZone } from '../time-zones.ts'
+import { DAYS, type Day, FROM, RECIPIENT, TO, windowInWords } from '../windows/window.ts'
 import { quotaCommand } from './account-quota.ts'
 import { audited } from './audited.ts'
 import { accountIdArgument, changingCommand, listArgument, readingCommand, report, textArgument, withDatabase } from './command.ts'
@@ -24,10 +28,11 @@ import { quantity, table } from './terminal.ts'
 
 const modules = listArgument(MODULES, 0)
 
-function inWords({ accountId, name, modules, quarantineHours, suspendedAt }: Account): string {
+function inWords({ accountId, name, modules, quarantineHours, campaignWindow, suspendedAt }: Account): string {
   const has = modules.length > 0 ? `the modules ${modules.join(', ')}` : 'no modules'
   const suspended = suspendedAt === undefined ? '' : ` It has been suspended since ${suspendedAt.toISOString()}.`
-  return `Account ${accountId} (${name}) has ${has} and a quarantine of ${quarantineHours} h.${suspended}`
+  const window = campaignWindow === undefined ? '' : ` Its campaigns are sent ${windowInWords(campaignWindow)}.`
+  return `Account ${accountId} (${name}) has ${has} and a quarantine of ${quarantineHours} h.${window}${suspended}`
 }
 
 function hoursArgument(value: string): number {
@@ -35,6 +40,25 @@ function hoursArgument(value: string): number {
     throw new InvalidArgumentError(`It must be a whole number of hours from 0 to ${MAX_QUARANTINE_HOURS}.`)
   }
   return Number(value)
+}
+
+type HoursOfDay = { from: string; to: string }
+type WindowOptions = { json?: boolean; days?: Day[]; timeZone?: string }
+
+function hoursOfDayArgument(value: string): HoursOfDay | 'none' {
+  if (value === 'none') return value
+  const [from = '', to = '', more] = value.split('-')
+  if (more !== undefined || !FROM.test(from) || !TO.test(to) || from === to) {
+    throw new InvalidArgumentError('It must be two different times of day, such as 09:00-20:00, or none.')
+  }
+  return { from, to }
+}
+
+function timeZoneArgument(value: string): string {
+  if (value !== RECIPIENT && !readTimeZone(value)) {
+    throw new InvalidArgumentError(`It must be ${RECIPIENT}, or the IANA name of a time zone, such as Europe/Warsaw.`)
+  }
+  return value
 }
 
 const create = changingCommand('create', 'create an account', 'createAccount')
@@ -100,6 +124,23 @@ const quarantine = changingCommand(
     report(options, await withDatabase((pool) => changed(pool, command, accountId, change)), inWords)
   })
 
+const campaignWindow = changingCommand(
+  'campaign-window',
+  'set when campaigns that do not say it themselves may be sent',
+  'setCampaignWindow',
+)
+  .argument('<account-id>', 'its id', accountIdArgument)
+  .argument('<window>', 'such as 09:00-20:00; or none', hoursOfDayArgument)
+  .option('--days <list>', 'the days on which it begins, separated by commas; by default all', listArgument(DAYS, 1))
+  .option('--time-zone <name>', `the name of a time zone, such as Europe/Warsaw; by default ${RECIPIENT}`, timeZoneArgument)
+  .action(async (accountId: number, hours: HoursOfDay | 'none', options: WindowOptions, command: Command) => {
+    const { days, timeZone } = options
+    if (hours === 'none' && (days ?? timeZone) !== undefined) throw wrongUsage('--days and --time-zone need a window.')
+    const window = hours === 'none' ? undefined : { ...hours, ...(days && { days }), ...(timeZone && { timeZone }) }
+    const change = (db: Pool) => setCampaignWindow(db, accountId, window)
+    report(options, await withDatabase((pool) => changed(pool, command, accountId, change)), inWords)
+  })
+
 const rename = changingCommand('rename', 'give an account another name', 'changeAccount')
   .argument('<account-id>', 'its id', accountIdArgument)
   .argument('<name>', 'its new name', textArgument(200))
@@ -139,12 +180,13 @@ const resume = changingCommand('resume', 'end the suspension of an account; what
   })
 
 export const accountCommand = new Command('account')
-  .description('accounts: their names, modules, quarantine, quotas and suspension')
+  .description('accounts: their names, modules, quarantine, quotas, delivery window and suspension')
   .addCommand(create)
   .addCommand(list)
   .addCommand(change)
   .addCommand(quarantine)
   .addCommand(quotaCommand)
+  .addCommand(campaignWindow)
   .addCommand(rename)
   .addCommand(suspend)
   .addCommand(resume)

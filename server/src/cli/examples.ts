@@ -23,6 +23,7 @@ export const EXAMPLES: Record<string, string | string[]> = {
   'account modules': 'herald account modules 1 rcs,sms',
   'account quarantine': 'herald account quarantine 1 48',
   'account quota': 'herald account quota 1 --messages-per-day 100000',
+  'account campaign-window': 'herald account campaign-window 1 09:00-20:00 --time-zone Europe/Warsaw',
   'account rename': 'herald account rename 1 "My other shop"',
   'account suspend': 'herald account suspend 1',
   'account resume': 'herald account resume 1',

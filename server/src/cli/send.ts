@@ -9,9 +9,19 @@ import { EXIT, noSuch, OperatorError, wrongUsage } from '../errors.ts'
 import { acceptedEntry, createAcceptor, type Submission } from '../messages/accept.ts'
 import { createAnnouncer } from '../messages/announce.ts'
 import { type Message, readMessage } from '../messages/messages.ts'
+import { LATEST_START_DAYS } from '../messages/schemas.ts'
 import { readTemplate } from '../templates/templates.ts'
 import { audited } from './audited.ts'
-import { accountIdArgument, asOperatorError, changingCommand, idArgument, report, textArgument, withDatabase } from './command.ts'
+import {
+  accountIdArgument,
+  asOperatorError,
+  changingCommand,
+  idArgument,
+  report,
+  textArgument,
+  timeArgument,
+  withDatabase,
+} from './command.ts'
 import { nearest } from './nearest.ts'
 import { phoneArgument } from './phone.ts'
 import { printError, statusLine } from './terminal.ts'
@@ -28,6 +38,7 @@ type SendOptions = {
   template?: number
   variable?: Variables
   reference?: string
+  at?: Date
   wait?: boolean
   timeout?: number
 }
@@ -60,6 +71,7 @@ export const sendCommand = changingCommand('send', 'send a message from the term
   .option('--variable <name=value>', 'the value of a variable of the template; repeat it for each variable', variableArgument)
   .option('--agent <agent-id>', 'the agent; required if the account has several', textArgument(200))
   .option('--reference <text>', 'your reference (clientReferenceId)', textArgument(255))
+  .option('--at <time>', `when to send it, at most ${LATEST_START_DAYS} days ahead; by default now`, timeArgument)
   .option('--wait', 'follow the message until it is READ (exit status 0), FAILED or EXPIRED (1)')
   .option('--timeout <seconds>', `how long to wait before exiting with 5; by default ${DEFAULT_TIMEOUT_SECONDS}`, timeoutArgument)
   .action(async (accountId: number, phone: string, text: string | undefined, options: SendOptions, command: Command) => {
@@ -80,8 +92,9 @@ export const sendCommand = changingCommand('send', 'send a message from the term
 
 const isOver = ({ status }: Message) => ['READ', 'FAILED', 'EXPIRED'].includes(status)
 
-function inWords({ messageId, recipient, status, failure }: Message): string {
-  return `Message ${messageId} to ${recipient} is ${status}${failure === undefined ? '' : `: ${failure.description}`}.`.replace(
+function inWords({ messageId, recipient, status, scheduledAt, failure }: Message): string {
+  const until = status === 'ACCEPTED' && scheduledAt !== undefined ? `, to be sent at ${scheduledAt.toISOString()}` : ''
+  return `Message ${messageId} to ${recipient} is ${status}${until}${failure === undefined ? '' : `: ${failure.description}`}.`.replace(
     /\.\.$/,
     '.',
   )
@@ -89,7 +102,7 @@ function inWords({ messageId, recipient, status, failure }: Message): string {
 
 /** The arguments are checked as the API checks its fields, and the account as the API checks its caller. */
 async function compose(pool: Pool, accountId: number, phone: string, text: string | undefined, options: SendOptions): Promise<Submission> {
-  const { template, reference, variable } = options
+  const { template, reference, variable, at } = options
   if ((text === undefined) === (template === undefined)) throw wrongUsage('Give either a text or --template.')
   if (variable !== undefined && template === undefined) throw wrongUsage('--variable needs --template: a text is sent as it is.')
   await requireRights(pool, accountId)
@@ -104,6 +117,7 @@ async function compose(pool: Pool, accountId: number, phone: string, text: strin
     ...facts,
     ...(variable && { variables: variable }),
     ...(reference !== undefined && { clientReferenceId: reference }),
+    ...(at !== undefined && { sendAt: at.toISOString() }),
   }
 }
 
@@ -121,6 +135,7 @@ async function send(pool: Pool, submission: Submission, command: Command): Promi
     asOperatorError(error, {
       RCS_AGENT_NOT_FOUND: () => noSuch(`Account ${accountId} has no active agent ${agentId}.`),
       RCS_TEMPLATE_NOT_FOUND: () => noTemplate(accountId, template),
+      RCS_INVALID_REQUEST: (reason) => wrongUsage(`--at ${reason}.`),
       RCS_MISSING_VARIABLE: (reason) => wrongUsage(`Template ${template} ${ofTemplate(reason)}: add --variable name=value.`),
       RCS_INVALID_MESSAGE: (reason) => new OperatorError(`Template ${template}: ${reason.replace(/^names a template whose/, 'its')}.`),
       RCS_TEMPLATE_NOT_APPROVED: () => new OperatorError(`Template ${template} is not approved; only approved templates can be sent.`),
@@ -183,7 +198,7 @@ async function follow(pool: Pool, accountId: number, messageId: string, timeoutM
     }
     const waitedMs = performance.now() - startedAt
     if (isOver(message) || waitedMs >= timeoutMs) return message
-    if (shown === 'ACCEPTED' && waitedMs >= HINT_AFTER_MS && !isHinted) {
+    if (shown === 'ACCEPTED' && message.scheduledAt === undefined && waitedMs >= HINT_AFTER_MS && !isHinted) {
       isHinted = true
       printError('The message still waits to be sent. Start a service with the role delivery, or find the cause with "herald doctor".')
     }

@@ -3,7 +3,9 @@ import type { RcsCarrier } from '../carriers/carrier.ts'
 import { columns, type Executor, listed, lists, type Pool, transaction } from '../db/pool.ts'
 import { countFirstClaims } from '../events/changes.ts'
 import { NO_CAMPAIGN } from '../ids.ts'
+import { NOW_MS } from '../windows/recipients.ts'
 import { entriesOf, type Lane, type LaneKey, laneKey, readLanes } from './lanes.ts'
+import { isClosed, postpone } from './postpone.ts'
 import { isRated, lockRate, SLOTS_AHEAD_MS, slotsWithin, takeSlots } from './rate.ts'
 import { shareOut } from './share-out.ts'
 
@@ -20,6 +22,10 @@ export type Entry = {
   slotAt: number
   /** How long until the message expires, by the database's clock, since this machine's clock may be off. Only the task `send` uses it. */
   expiresInMs: number
+  /** Its delivery window; null: none. Only the task `send` uses it. */
+  window: string | null
+  /** The time of the claim by the database's clock. */
+  nowMs: number
 }
 
 type Carrier = Pick<RcsCarrier, 'name' | 'messagesPerSecond' | 'messagesPerSecondPerAgent'>
@@ -41,6 +47,8 @@ export type Claim<Claimed = Entry> = {
   isBusy: boolean
   /** Some due entries were not claimed: they wait for a slot or a free call, or their account already has its share of the calls. */
   mayBeMore: boolean
+  /** Entries were postponed, since their delivery windows are closed. Other due entries may be behind them. */
+  hasPostponed?: boolean
 }
 
 /**
@@ -69,8 +77,11 @@ async function claimEntries(db: Executor, request: ClaimRequest, carrierWaitMs: 
   })
   if (shared.length === 0) return { entries: [], isBusy: false, mayBeMore: due > 0 }
   const leased = await leaseEntries(db, shared, leaseMs, due > shared.length)
-  const entries = await takeSlots(db, carrier, inOrderOf(shared, leased))
-  return { entries, isBusy: false, mayBeMore: due > leased.length }
+  const closed = leased.filter((entry) => isClosed(entry, entry.nowMs))
+  if (closed.length > 0) await postpone(db, closed)
+  const open = closed.length === 0 ? leased : leased.filter((entry) => !closed.includes(entry))
+  const entries = await takeSlots(db, carrier, inOrderOf(shared, open))
+  return { entries, isBusy: false, mayBeMore: due > leased.length, hasPostponed: closed.length > 0 }
 }
 
 type Leased = Omit<Entry, 'slotAt'> & LaneKey
@@ -110,7 +121,8 @@ export const LEASE_ENTRIES = `
   update queue q set lease = $6, leased_until = now() + $7 * interval '1 millisecond', attempts = q.attempts + 1, claimed = true
   where q.message_id = any (array(select message_id from unleased))
   returning q.message_id as "messageId", q.account_id as "accountId", q.agent_id as "agentId", q.task, q.attempts, q.priority,
-    q.campaign_id as "campaignId", round(extract(epoch from q.expires_at - now()) * 1000)::float8 as "expiresInMs"`
+    q.campaign_id as "campaignId", q.delivery_window as window, ${NOW_MS} as "nowMs",
+    round(extract(epoch from q.expires_at - now()) * 1000)::float8 as "expiresInMs"`
 
 /** The leased entries in the order in which the calls were shared out. */
 function inOrderOf(shared: Lane[], leased: Leased[]): Leased[] {

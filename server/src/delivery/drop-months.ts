@@ -10,8 +10,8 @@ type OldMonth = { name: string; start: Date; end: Date }
 
 /**
  * Finds the months whose retention has ended, oldest first. A month is kept for `keepMonths` months after its end, and for at least 30 days: a
- * message lives for at most 15 days, and its SMS waits for at most a week after that. A caller may name a later time for the SMS, however late: the
- * month is kept until then.
+ * message lives for at most 15 days, and its SMS waits for at most a week after that. A message with `sendAt` may live for 15 days more, and a
+ * caller may name a later time for the SMS, however late: the month is kept until then. The expiry loop has a day to expire the last message.
  */
 export async function findOldMonths(db: Executor, keepMonths: number): Promise<OldMonth[]> {
   const { rows } = await db.query<OldMonth>(FIND_OLD_MONTHS, [keepMonths])
@@ -31,6 +31,9 @@ const FIND_OLD_MONTHS = `
   where not exists (
     select from sms_queue s
     where s.message_id >= uuid_v7_from(ended - interval '1 month') and s.message_id < uuid_v7_from(ended) and s.expires_at > now()
+  ) and not exists (
+    select from expiries e
+    where e.message_id >= uuid_v7_from(ended - interval '1 month') and e.message_id < uuid_v7_from(ended) and e.expires_at > now() - interval '1 day'
   )
   order by 1`
 

@@ -13,9 +13,10 @@ export const IS_WAITING = 'q.leased_until <= now() and q.expires_at > now()'
 /** Makes the SQL steps that schedule or skip the SMS of failed messages. */
 export type FallBack = (fallbacksTable: string, failed: string) => string
 
-/** In SQL: the assignments that turn a queue entry into one that revokes its message. */
+/** In SQL: the assignments that turn a queue entry into one that revokes its message, at any time of day. */
 export const toRevoke = (dueAt: string) =>
-  `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = ${dueAt}, attempts = 0, lease = null, leased_until = '-infinity'`
+  `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = ${dueAt}, attempts = 0, lease = null, leased_until = '-infinity',
+    delivery_window = null`
 
 /**
  * Steps that fail messages permanently. `failing` names a step that has locked the queue entries, with `message_id`, `reason`, `description`,

@@ -20,7 +20,15 @@ type Options = {
   add: (work: Promise<void>) => void
 }
 
-const FIRST_ATTEMPT = { task: 'send', attempts: 1, slotAt: 0, expiresInMs: DEFAULT_LIFE_HOURS * 3_600_000 } as const
+// Messages with a delivery window are not sent at once.
+const FIRST_ATTEMPT = {
+  task: 'send',
+  attempts: 1,
+  slotAt: 0,
+  expiresInMs: DEFAULT_LIFE_HOURS * 3_600_000,
+  window: null,
+  nowMs: 0,
+} as const
 
 /** Reserves calls for messages that this process is about to accept. A carrier with a rate gets no reservations: only a claim takes slots. */
 export function createReserve({ carrier, agents, leaseMs, reserveCalls, end, send, add }: Options): Reserve {

@@ -7,6 +7,7 @@ import type { Reserve } from '../messages/send-at-once.ts'
 import { claim, type Entry } from './claim.ts'
 import { createRoute, type Route } from './look-up.ts'
 import type { DeliveryMetrics } from './metrics.ts'
+import { isClosed } from './postpone.ts'
 import { isRated, SLOTS_AHEAD_MS } from './rate.ts'
 import { type Claimed, createReader } from './read-claimed.ts'
 import { createReserve } from './reserve.ts'
@@ -47,12 +48,12 @@ export function createDispatcher({ pool, carrier, erased, logger, metrics, onFai
     isMoreDue = false
     isClaiming = true
     try {
-      const { entries, isBusy, mayBeMore } = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
-      isMoreDue ||= mayBeMore
-      for (const entry of entries) begin(entry, claimedAt)
-      if (isBusy) return CLAIM_AGAIN_MS
+      const claimed = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
+      isMoreDue ||= claimed.mayBeMore
+      for (const entry of claimed.entries) begin(entry, claimedAt)
+      if (claimed.isBusy || claimed.hasPostponed) return CLAIM_AGAIN_MS
       // Without a rate, only the end of a call makes room.
-      return mayBeMore && isRated(carrier) ? SLOTS_AHEAD_MS / 2 : POLL_MS
+      return claimed.mayBeMore && isRated(carrier) ? SLOTS_AHEAD_MS / 2 : POLL_MS
     } catch (error) {
       isMoreDue = true
       throw error
@@ -142,14 +143,21 @@ export function createSend({ carrier, metrics, logger, route, stopping }: SendOp
     if (stopping.aborted) return { is: 'not-tried', afterMs: 0 }
     // The partition of its month has been dropped.
     if (message === undefined) return { is: 'revoke-refused', detail: 'the message has been dropped' }
-    // performance.now() continues while this process is frozen. If another worker has claimed the entry meanwhile, `not-tried` changes nothing.
-    const heldForMs = performance.now() - claimedAt
-    if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return { is: 'not-tried', afterMs: 0 }
+    if (isTooLate(entry, performance.now() - claimedAt)) return { is: 'not-tried', afterMs: 0 }
     return await (entry.task === 'send' ? sendMessage : revokeMessage)(entry, message).catch((error: unknown): EntryResult => {
       logger.error({ carrier: carrier.name, err: error }, 'failed to send a message; will retry')
       return faultResult(entry.attempts)
     })
   }
+}
+
+/**
+ * Whether the call must not begin any more: the lease or the message may end, or the window has closed, and the next claim postpones the entry.
+ * performance.now() continues while this process is frozen. If another worker has claimed the entry meanwhile, `not-tried` changes nothing.
+ */
+function isTooLate(entry: Entry, heldForMs: number): boolean {
+  if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return true
+  return isClosed(entry, entry.nowMs + heldForMs)
 }
 
 /** The result after a fault in Herald. The fault may concern this message only, so the worker continues with the others. */

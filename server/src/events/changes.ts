@@ -53,10 +53,10 @@ export const endedUnsent = (at: string): Change[] => [
   { kind: 'message.claimed', at, where: 'campaign_id is not null and not was_claimed' },
 ]
 
-/** A statement that counts the first claims of campaign messages. `claimed` names a step with a row for each message. */
-export const countFirstClaims = (claimed: string) => `
+/** A statement that counts the first claims of campaign messages, or takes them back. `claimed` names a step with a row for each message. */
+export const countFirstClaims = (claimed: string, count = 'count(*)') => `
     insert into report_deltas (account_id, campaign_id, hour, claimed)
-    select account_id, campaign_id, date_trunc('hour', now()::timestamptz(3), 'UTC'), count(*) from ${claimed} group by 1, 2`
+    select account_id, campaign_id, date_trunc('hour', now()::timestamptz(3), 'UTC'), ${count} from ${claimed} group by 1, 2`
 
 /**
  * Steps that record changes of messages. `moved` names a step with MESSAGE_FACTS and the columns of `changes`. In the log, the events of one

@@ -117,8 +117,8 @@ export async function changeGroup(tx: Executor, group: GroupKey): Promise<number
 }
 
 const keepRemoved = (gone: string, generation: string) => `
-  insert into removed_members (account_id, group_number, phone, generation, removed_generation, attributes)
-  select account_id, group_number, phone, generation, ${generation}, attributes from ${gone}`
+  insert into removed_members (account_id, group_number, phone, generation, removed_generation, attributes, time_zone)
+  select account_id, group_number, phone, generation, ${generation}, attributes, time_zone from ${gone}`
 
 /** For the audit log, and so only with the names of its attributes: nothing can be erased from the log. */
 type RemovedMember = Omit<MemberRow, 'attributes'> & { attributes: string[] }

@@ -1,6 +1,7 @@
 import { OperatorError } from '../errors.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { lengthOf } from '../text-length.ts'
+import { readTimeZone, TIME_ZONE } from '../time-zones.ts'
 
 // Turns a line of a group's file into a row for COPY, and has the rules for the values of a member.
 
@@ -11,7 +12,6 @@ const SHOWN_CHARACTERS = 40
 // Files have few distinct lists of consents. Beyond these limits, a list is parsed each time.
 const MAX_CACHED_CONSENTS = 1_000
 const MAX_CACHED_LENGTH = 100
-const MAX_CACHED_ZONES = 1_000
 
 const YES_NO = new Map(Object.entries({ true: 't', 1: 't', yes: 't', false: 'f', 0: 'f', no: 'f', '': 'f' }))
 const STATUSES = new Map(Object.entries({ active: 't', inactive: 'f', '': 't' }))
@@ -77,24 +77,6 @@ export function readMember(fields: string[], columns: Columns): { row: string } 
 
 export function wrongPhone(written: string): string {
   return written === '' ? 'it has no phone number' : `${shown(written)} is not a possible international phone number`
-}
-
-export const TIME_ZONE = 'the IANA name of a time zone, such as Europe/Warsaw'
-const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/
-const zonesByText = new Map<string, string>()
-
-/** The name as IANA spells it, null if the text is empty; undefined if there is no such zone. */
-export function readTimeZone(text: string): string | null | undefined {
-  if (text === '') return null
-  const known = zonesByText.get(text)
-  if (known !== undefined || !ZONE_NAME.test(text)) return known
-  try {
-    const zone = new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone
-    if (zonesByText.size < MAX_CACHED_ZONES) zonesByText.set(Buffer.from(text).toString(), zone)
-    return zone
-  } catch {
-    return undefined
-  }
 }
 
 function fieldAt(fields: string[], index: number | undefined): string {

@@ -2,9 +2,10 @@ import { refuseBeyondQuota } from '../accounts/quotas.ts'
 import { countUsage } from '../accounts/usage.ts'
 import { accountTransaction, columns, type Pool } from '../db/pool.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
+import { readTimeZone, TIME_ZONE } from '../time-zones.ts'
 import { changeGroup, findGroup, type GroupKey } from './groups.ts'
 import { memberBytes } from './member-bytes.ts'
-import { MAX_CONSENT, readTimeZone, TIME_ZONE, wrongPhone, wrongValue } from './members.ts'
+import { MAX_CONSENT, wrongPhone, wrongValue } from './members.ts'
 
 /** A member as a caller sends it. The types of its fields have been checked, their values have not. */
 type MemberInput = {

@@ -8,8 +8,9 @@ import { type Executor, isUnavailable, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import type { Caller } from '../http/guard.ts'
+import type { MessageWindow } from '../windows/recipients.ts'
 import type { Announce } from './announce.ts'
-import type { MessageRequest } from './schemas.ts'
+import { LATEST_START_DAYS, LONGEST_LIFE_DAYS, type MessageRequest } from './schemas.ts'
 import { type Reservation, type Reserve, sendingAtOnce } from './send-at-once.ts'
 import type { Fallback } from './sms-fallback.ts'
 import { PRIORITIES } from './states.ts'
@@ -19,7 +20,7 @@ import { createTemplateMemory, isToRender } from './template-variables.ts'
 import { createQuotaKeeper } from './within-quota.ts'
 
 /** A request that the schema has validated. The database checks whether its agent and templates exist, and whether it was accepted before. */
-export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'smsFallbackAfterExpiry'> & {
+export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'smsFallbackAfterExpiry' | 'deliveryWindow'> & {
   accountId: number
   /** Changes whenever the account changes, and so with its quotas. */
   accountVersion?: string
@@ -31,6 +32,7 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   /** The id of the template's content from which `message.inline` was rendered. */
   renderedFrom?: number
   fallback?: Fallback | undefined
+  window?: MessageWindow | undefined
   /** False if a quota of the account is used up. */
   hasRoom?: boolean
   /** The calls reserved for this request, if its messages are to be sent at once. */
@@ -67,7 +69,6 @@ const BATCH_SIZE = 200
 const FOLD_AFTER_BATCHES = 500
 // After this timeout, the caller has to retry with the same key. The response to the retry says whether the message was accepted.
 const TIMEOUT = { query_timeout: 3_000 }
-const LONGEST_LIFE_DAYS = 15
 
 /** Errors of the agent and template that a message or campaign refers to. */
 export const REFERENCE_ERRORS = {
@@ -80,6 +81,8 @@ export const REFERENCE_ERRORS = {
 
 /** Errors that only the database can find, in the order in which they are reported: every 400 before the first 404. */
 const REQUEST_ERRORS = {
+  'scheduled-past': { code: 'RCS_INVALID_REQUEST', path: '/sendAt', reason: 'must not be more than a minute in the past' },
+  'scheduled-late': { code: 'RCS_INVALID_REQUEST', path: '/sendAt', reason: `must be at most ${LATEST_START_DAYS} days ahead` },
   'expires-past': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: 'must be in the future' },
   'expires-late': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days ahead` },
   ...REFERENCE_ERRORS,
@@ -264,8 +267,10 @@ export const ACCEPT_MESSAGES = `
       case
         when r.caller is not null and r.caller not in (${confirmedCallers(CALLERS)}) then 'unconfirmed'
         when used.request_hash = r.hash then 'replayed'
+        when r.scheduled_at < now() - interval '1 minute' then 'scheduled-past'
+        when r.scheduled_at > now() + interval '${LATEST_START_DAYS} days' then 'scheduled-late'
         when r.own_expiry <= now() then 'expires-past'
-        when r.own_expiry > now() + interval '${LONGEST_LIFE_DAYS} days' then 'expires-late'
+        when r.own_expiry > greatest(r.scheduled_at, now()) + interval '${LONGEST_LIFE_DAYS} days' then 'expires-late'
         when r.has_violations then 'sms-text'
         when t.status <> 'APPROVED' then 'not-approved'
         when c.basic and not r.basic then 'template-basic'

@@ -21,7 +21,8 @@ const CHECK_FOR_MS = 8
 /** The columns that SHOWN_MESSAGE and the filters need; not the content, which may be large. */
 const COLUMNS = [
   ...['id', 'account_id', 'agent_id', 'recipient', 'status', 'basic', 'test', 'client_reference_id', 'campaign_id', 'triggered_by'],
-  ...['accepted_at', 'expires_at', 'sent_at', 'delivered_at', 'read_at', 'failed_at', 'failure_reason', 'failure_description', 'routing'],
+  ...['accepted_at', 'scheduled_at', 'delivery_window', 'expires_at', 'sent_at', 'delivered_at', 'read_at', 'failed_at'],
+  ...['failure_reason', 'failure_description', 'routing'],
 ].map((column) => `m.${column}`)
 
 /**

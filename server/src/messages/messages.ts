@@ -3,6 +3,7 @@ import type { Executor } from '../db/pool.ts'
 import { notFound } from '../errors.ts'
 import { UUID } from '../ids.ts'
 import { present } from '../present.ts'
+import { withWindow } from '../windows/window.ts'
 import type { Message as MessageSchema } from './schemas.ts'
 import { mayBecome } from './states.ts'
 
@@ -38,7 +39,8 @@ export const SMS_IS_NEEDLESS = `(
 /** In SQL: the fields of a message `m` that callers see. MESSAGE_JOINS has the tables. */
 export const SHOWN_MESSAGE = `m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId",
     m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
-    m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
+    m.accepted_at as "acceptedAt", m.scheduled_at as "scheduledAt", m.delivery_window as "deliveryWindow", m.sent_at as "sentAt",
+    m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
     case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
     m.failure_reason as "failure.reason", m.failure_description as "failure.description", m.routing, m.triggered_by as "triggeredBy",
     coalesce(needless.status, f.status) as "smsFallback.status", coalesce(needless.reason, f.reason) as "smsFallback.reason",
@@ -67,7 +69,7 @@ export async function readMessage(db: Executor, accountId: number, messageId: st
 }
 
 export function toMessage(row: Record<string, unknown>): Message {
-  return nested(present(row)) as Message
+  return nested(withWindow(present(row))) as Message
 }
 
 /** Turns a field `group.name` into the field `name` of an object `group`. */

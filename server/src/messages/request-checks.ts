@@ -27,14 +27,14 @@ export const hashOf = (request: FastifyRequest) => requestHash(request.received)
 
 /** The fallback of a request. Its text is measured with its values, so violations name the variables. */
 export function fallbackOfRequest(request: { body: WithFallback; received: unknown }, publicUrl: string | undefined): Fallback | undefined {
-  const { smsFallback, smsFallbackAfterExpiry } = request.body
+  const { smsFallback, smsFallbackAfterExpiry, sendAt } = request.body
   if (smsFallback === undefined) return undefined
-  const fallback = fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl)
+  const fallback = fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl, sendAt)
   if (fallback.violations.length === 0) return fallback
   return { ...fallback, violations: prepareMessage(request.received).explain(fallback.violations) }
 }
 
-type WithFallback = Pick<MessageRequest, 'smsFallback' | 'smsFallbackAfterExpiry'>
+type WithFallback = Pick<MessageRequest, 'smsFallback' | 'smsFallbackAfterExpiry' | 'sendAt'>
 
 /** Runs before the body is validated. A request that was accepted while the account had the module still gets its response. */
 export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {

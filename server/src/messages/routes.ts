@@ -9,6 +9,8 @@ import { locationOf } from '../http/location.ts'
 import { sealListCursors } from '../http/sealed-cursors.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { NoBody, NoQuery, refTo } from '../schemas.ts'
+import { parseTimestamp } from '../time.ts'
+import { readWindow } from '../windows/recipients.ts'
 import { type Accepted, acceptedEntry, createAcceptor, type Submission, UnconfirmedCaller } from './accept.ts'
 import type { Announce } from './announce.ts'
 import { listMessages } from './list.ts'
@@ -108,12 +110,14 @@ const sendRoutes: FastifyPluginAsyncTypebox<SendOptions> = async (app, { pool, p
       config: { scope: 'send', confirmsCaller: true },
     },
     async (request, reply) => {
-      const { recipient, smsFallback, smsFallbackAfterExpiry, ...body } = request.body
-      const recipients = [normalised(recipient)]
+      const { recipient, smsFallback, smsFallbackAfterExpiry, deliveryWindow, ...body } = request.body
+      const phone = normalised(recipient)
+      const recipients = [phone]
       const accepted = await acceptFrom(request, {
         ...body,
         recipients,
         test: false,
+        window: deliveryWindow && (await readWindow(pool, callerOf(request).accountId, phone, deliveryWindow, timeOf(body.sendAt))),
         fallback: fallbackOfRequest(request, publicUrl()),
         idempotency: { key: idempotencyKey(request), hash: hashOf(request) },
       })
@@ -220,6 +224,8 @@ const cancelRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'pool' | 'cancel'>> 
     async (request) => await cancel(pool, callerOf(request).accountId, request.params.messageId),
   )
 }
+
+const timeOf = (text: string | undefined) => (text === undefined ? undefined : parseTimestamp(text))
 
 /** The schema accepts only possible phone numbers. */
 function normalised(phone: string): string {

@@ -11,12 +11,15 @@ import { phoneNumberInQuery } from '../phone-numbers.ts'
 import { OutgoingTime, refTo } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Prepared } from '../validation.ts'
+import { DeliveryWindow, ShownWindow } from '../windows/window.ts'
 import { MESSAGE_LIST } from './list.ts'
 import { Routing, ShownRouting } from './routing.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from './sms-fallback.ts'
 import { FALLBACK_STATUSES, STATUSES } from './states.ts'
 
 const MAX_TEST_RECIPIENTS = 5
+export const LONGEST_LIFE_DAYS = 15
+export const LATEST_START_DAYS = 15
 
 const ContentSource = Type.Object(
   {
@@ -38,7 +41,7 @@ export const COMMON = {
   expiresAt: Type.Optional(
     Type.String({
       format: 'timestamp',
-      description: 'The latest time of delivery: in the future, at most 15 days ahead. By default 48 hours from now.',
+      description: `The latest time of delivery: in the future, at most ${LONGEST_LIFE_DAYS} days ahead. By default 48 hours from now.`,
     }),
   ),
   basic: Type.Optional(
@@ -60,7 +63,25 @@ export function prepareMessage(body: unknown): Prepared {
 }
 
 function messageRules(request: Record<string, unknown>): Violation[] {
-  return [...basicMode(request), ...afterExpiryRules(request)]
+  return [...basicMode(request), ...afterExpiryRules(request), ...startRules(request, 'sendAt')]
+}
+
+const DAY_MS = 86_400_000
+
+/** Rules for the times of a request that need no clock. `field`: when it starts. */
+export function startRules(request: Record<string, unknown>, field: 'sendAt' | 'scheduledAt'): Violation[] {
+  const sendTime = fieldsOf(fieldsOf(request.smsFallback).planParams).sendTime
+  const [start, end, sms] = [request[field], request.expiresAt, sendTime].map((time) =>
+    typeof time === 'string' ? parseTimestamp(time)?.getTime() : undefined,
+  )
+  if (start === undefined) return []
+  return [
+    ...(end !== undefined && end <= start ? [{ path: '/expiresAt', reason: `must be later than ${field}` }] : []),
+    ...(end !== undefined && end > start + LONGEST_LIFE_DAYS * DAY_MS
+      ? [{ path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days after ${field}` }]
+      : []),
+    ...(sms !== undefined && sms <= start ? [{ path: '/smsFallback/planParams/sendTime', reason: `must be later than ${field}` }] : []),
+  ]
 }
 
 export function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
@@ -81,6 +102,13 @@ export const MessageRequest = Type.Object(
     variables: Variables,
     recipient: PhoneNumber,
     routing: Routing,
+    sendAt: Type.Optional(
+      Type.String({
+        format: 'timestamp',
+        description: `When to send it, at most ${LATEST_START_DAYS} days ahead; \`expiresAt\` must be later, and counts from it by default. If absent, or up to a minute ago: now.`,
+      }),
+    ),
+    deliveryWindow: Type.Optional(DeliveryWindow),
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
   },
@@ -148,6 +176,8 @@ export const Message = Type.Object(
     basic: Type.Boolean(),
     test: Type.Boolean({ description: 'Whether it is a test message, which no report counts.' }),
     acceptedAt: OutgoingTime,
+    scheduledAt: at('When it is sent, if the request had `sendAt`. Until then it is ACCEPTED, and can be cancelled.'),
+    deliveryWindow: ShownWindow,
     sentAt: at('When the network accepted the message.'),
     deliveredAt: at('When the phone received the message.'),
     readAt: at('When the recipient read the message.'),

@@ -25,9 +25,9 @@ export function sendingAtOnce(accept: Accept, announce: Announce, reserve: Reser
   return async (batch) => {
     try {
       for (const submission of batch) {
-        const { accountId, agentId, recipients, expiresAt } = submission
-        // A message with an expiry of its own has to be claimed: the claim compares the expiry with the database's clock.
-        submission.reserved = expiresAt === undefined ? reserve(accountId, agentId, recipients.length) : undefined
+        const { accountId, agentId, recipients, window, sendAt, expiresAt } = submission
+        // A message with times of its own has to be claimed: the claim compares them with the database's clock.
+        submission.reserved = (window ?? sendAt ?? expiresAt) === undefined ? reserve(accountId, agentId, recipients.length) : undefined
       }
       const outcomes = await accept(batch)
       if (outcomes.some(({ is }, index) => is === 'accepted' && batch[index]?.reserved === undefined)) announce('messages')

@@ -84,8 +84,8 @@ export const SEND_TEMPLATE = `
   ), created as materialized (
     select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
       case when $7 is null then content_id end as content_id, $8::text::json as content, now() as accepted_at,
-      null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
-      $5::uuid as triggered_by, null::uuid as campaign_id, null as routing, null::json as fallback
+      null::timestamptz as scheduled_at, null::text as delivery_window, null::timestamptz as opens_at, null::timestamptz as own_expiry,
+      'SERVICEREQUEST' as traffic, $5::uuid as triggered_by, null::uuid as campaign_id, null as routing, null::json as fallback
     from checked where why is null
   ), ${storeMessages('created', PRIORITIES.transactional)}, used as (
     ${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * (${ROW_BYTES} + coalesce(octet_length($8::text), 0))` })}

@@ -144,8 +144,16 @@ export type Fallback = {
   multipart: boolean
 }
 
-/** `publicUrl`: the start of every short link; undefined if the operator has not set it. */
-export function fallbackOf(fallback: Static<typeof SmsFallback>, after: AfterExpiry | undefined, publicUrl: string | undefined): Fallback {
+/**
+ * `publicUrl`: the start of every short link; undefined if the operator has not set it. `sendAt`: the message may fail before that time, as when
+ * its agent is deactivated, and its SMS waits until then.
+ */
+export function fallbackOf(
+  fallback: Static<typeof SmsFallback>,
+  after: AfterExpiry | undefined,
+  publicUrl: string | undefined,
+  sendAt?: string,
+): Fallback {
   const { planParams, smsMessagesPlan } = fallback
   const variant = smsMessagesPlan[0] as Static<typeof Variant>
   const { sender, mode = 'AUTO', campaign, controlGroup = false, quarantine = false, ignoreStatus = false } = planParams
@@ -167,7 +175,7 @@ export function fallbackOf(fallback: Static<typeof SmsFallback>, after: AfterExp
     },
     ...measured(mode, variant, publicUrl),
     delaySeconds: planParams.delay ?? 0,
-    notBefore: timeOf(planParams.sendTime),
+    notBefore: timeOf(planParams.sendTime ?? sendAt),
     afterExpiry: after !== undefined,
     afterExpiryDelaySeconds: after?.delay,
     afterExpiryNotBefore: timeOf(after?.sendTime),

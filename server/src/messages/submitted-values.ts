@@ -5,6 +5,9 @@ import { columns, lists } from '../db/pool.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Submission } from './accept.ts'
 import { storedRouting } from './routing.ts'
+import { DEFAULT_LIFE_HOURS } from './store.ts'
+
+const HOUR_MS = 3_600_000
 
 /** A message of a request; most requests have one. `place`: the position of its caller in the list of callers, from 1. */
 type Requested = { submission: Submission; recipient: string; place: number | null }
@@ -24,7 +27,10 @@ const COLUMNS: [name: string, type: string, value: (requested: Requested) => unk
   ['content', 'json', ({ submission }) => contentOf(submission)],
   ['rendered_from', 'bigint', ({ submission }) => submission.renderedFrom ?? null],
   // Parsed here: PostgreSQL rejects offsets of 16 hours and more, which ISO 8601 allows.
-  ['own_expiry', 'timestamptz(3)', ({ submission: { expiresAt } }) => (expiresAt === undefined ? null : parseTimestamp(expiresAt))],
+  ['scheduled_at', 'timestamptz(3)', ({ submission: { sendAt } }) => (sendAt === undefined ? null : parseTimestamp(sendAt))],
+  ['delivery_window', 'text', ({ submission: { window } }) => window?.text ?? null],
+  ['opens_at', 'timestamptz', ({ submission: { window } }) => window?.opensAt ?? null],
+  ['own_expiry', 'timestamptz(3)', ownExpiry],
   ['fallback', 'json', ({ submission: { fallback } }) => (fallback === undefined ? null : JSON.stringify(fallback))],
   ['has_violations', 'bool', ({ submission: { fallback } }) => (fallback?.violations.length ?? 0) > 0],
   // As text, since the driver would write lists of lists as a two-dimensional array. Nearly always null.
@@ -65,6 +71,13 @@ export function valuesOf(batch: Submission[]): unknown[] {
 function idEnd(): string {
   const random = randomBytes(10).toString('hex')
   return `7${random.slice(1, 4)}${'89ab'[Number.parseInt(random.slice(4, 5), 16) % 4]}${random.slice(5)}`
+}
+
+/** The default lifetime of a message with `sendAt` counts from that time, so its expiry does not follow from its id. */
+function ownExpiry({ submission: { sendAt, expiresAt } }: Requested): Date | null {
+  if (expiresAt !== undefined) return parseTimestamp(expiresAt) as Date
+  if (sendAt === undefined) return null
+  return new Date((parseTimestamp(sendAt) as Date).getTime() + DEFAULT_LIFE_HOURS * HOUR_MS)
 }
 
 function contentOf({ message: { inline } }: Submission): string | null {

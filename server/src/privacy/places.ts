@@ -102,8 +102,9 @@ export const MESSAGES: Place = {
     (select ${SHOWN_STATUS} from (select t.id, t.status, t.delivered_at, t.expires_at) as m) as status, t.test, t.campaign_id as "campaignId",
     t.client_reference_id as "clientReferenceId", coalesce(t.content, (select c.message from contents c where c.id = t.content_id)) as content,
     t.accepted_at as "acceptedAt", t.sent_at as "sentAt", t.delivered_at as "deliveredAt", t.read_at as "readAt", t.failed_at as "failedAt",
-    t.failure_reason as "failureReason", t.failure_description as "failureDescription", t.expires_at as "expiresAt"`,
-  set: `recipient = h.placeholder, client_reference_id = null, failure_description = split_part(t.failure_description, '${NETWORK_SAID}', 1),
+    t.failure_reason as "failureReason", t.failure_description as "failureDescription", t.expires_at as "expiresAt",
+    t.scheduled_at as "scheduledAt", t.delivery_window as "deliveryWindow"`,
+  set: `recipient = h.placeholder, client_reference_id = null, delivery_window = null, failure_description = split_part(t.failure_description, '${NETWORK_SAID}', 1),
     content = case when t.content is not null then '{"type":"MESSAGE","content":""}'::json end`,
   bytes: `${octets('t.content')} + ${octets('t.client_reference_id')}`,
 }
@@ -216,7 +217,7 @@ export const PLACES: Place[] = [
     table: 'removed_members',
     key: { account_id: 'int', group_number: 'int', phone: 'text', generation: 'int' },
     mine: 't.phone = $1',
-    columns: `t.group_number as "group", t.removed_at as "removedAt", t.attributes`,
+    columns: `t.group_number as "group", t.removed_at as "removedAt", t.attributes, t.time_zone as "timeZone"`,
   },
   {
     name: 'smsQueue',

@@ -1,11 +1,14 @@
 import type { MessageContent } from '../content/content.ts'
 import type { Executor } from '../db/pool.ts'
+import { LATEST_START_DAYS } from '../messages/schemas.ts'
 
 /** The account and agent that a reply belongs to, and the message it replies to if that is known. */
 export type Addressee = { accountId: number; agentId: string; messageId: string | undefined; test: boolean }
 
-// A reply belongs to a message of the last 30 days. A text without such a message replies to nothing.
+// A reply belongs to a message that was sent in the last 30 days. A text without such a message replies to nothing.
 const REPLIED_WITHIN_DAYS = 30
+// A message may have been accepted that long before it was sent. Messages are found by the time of their acceptance.
+const ACCEPTED_WITHIN_DAYS = REPLIED_WITHIN_DAYS + LATEST_START_DAYS
 
 /** Where an event came from: the network, the phone, and the agent or number it was sent to. */
 type Origin = { carrier: string; phone: string; agentId?: string; senderNumber?: string; occurredAt: Date }
@@ -30,8 +33,8 @@ export async function findAddressee(db: Executor, origin: Origin): Promise<Addre
 
 // Allows for the difference between the clocks of the network and the database, and for a phone that replies before the send result is stored.
 const CLOCK_SECONDS = 10
-// The most messages that can be in transit to one phone at once.
-const MAX_CANDIDATES = 50
+// The newest messages that are compared. A message that was scheduled days ahead may be older than the messages that were sent meanwhile.
+const MAX_CANDIDATES = 200
 
 /**
  * Excludes messages sent after the reply, and messages not sent yet: if two accounts share an agent, the reply to one would be attributed
@@ -42,8 +45,8 @@ export const FIND_REPLIED_MESSAGE = `
   from (
     select m.account_id as "accountId", m.agent_id as "agentId", m.id as "messageId", m.test, m.sent_at
     from messages m join agents a on a.agent_id = m.agent_id left join queue q on q.message_id = m.id
-    where m.recipient = $1 and m.agent_id = $2 and a.carrier = $3 and m.id >= uuid_v7_from(now() - interval '${REPLIED_WITHIN_DAYS} days')
-      and (m.sent_at <= $4::timestamptz + interval '${CLOCK_SECONDS} seconds'
+    where m.recipient = $1 and m.agent_id = $2 and a.carrier = $3 and m.id >= uuid_v7_from(now() - interval '${ACCEPTED_WITHIN_DAYS} days')
+      and (m.sent_at <= $4::timestamptz + interval '${CLOCK_SECONDS} seconds' and m.sent_at >= now() - interval '${REPLIED_WITHIN_DAYS} days'
         or m.sent_at is null and m.status = 'ACCEPTED' and coalesce(q.claimed, true))
     order by m.id desc limit ${MAX_CANDIDATES}
   ) as candidate

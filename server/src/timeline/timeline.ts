@@ -39,7 +39,7 @@ const item = (step: Step, occurredAt: Date, more: Partial<TimelineItem> = {}): T
 })
 
 /** The steps that are columns of the message. */
-function changesOf({ acceptedAt, sentAt, deliveredAt, readAt, failedAt, expiredAt, failure }: Message): TimelineItem[] {
+function changesOf({ acceptedAt, scheduledAt, sentAt, deliveredAt, readAt, failedAt, expiredAt, failure }: Message): TimelineItem[] {
   const changes: [Step, Date | undefined][] = [
     ['accepted', acceptedAt],
     ['sent', sentAt],
@@ -49,7 +49,11 @@ function changesOf({ acceptedAt, sentAt, deliveredAt, readAt, failedAt, expiredA
     ['expired', expiredAt],
   ]
   const failed = failure && { ...failure, data: responseIn(failure.description) }
-  return changes.flatMap(([step, at]) => (at === undefined ? [] : [item(step, at, step === 'failed' ? failed : {})]))
+  const more: Partial<Record<Step, Partial<TimelineItem>>> = {
+    ...(scheduledAt && { accepted: { data: { scheduledAt } } }),
+    ...(failed && { failed }),
+  }
+  return changes.flatMap(([step, at]) => (at === undefined ? [] : [item(step, at, more[step])]))
 }
 
 /** The network's response to the last attempt, or the text of its report. */

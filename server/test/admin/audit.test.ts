@@ -23,6 +23,8 @@ const STEPS = `
   createAccount POST /accounts {"name":"Audited"}
   changeAccount PATCH ${ACCOUNT} {"name":"Renamed","quarantineHours":3}
   setQuotas PATCH ${ACCOUNT}/quotas {"templates":5}
+  setCampaignWindow PUT ${ACCOUNT}/campaign-window {"from":"09:00","to":"20:00"}
+  removeCampaignWindow DELETE ${ACCOUNT}/campaign-window
   suspendAccount POST ${ACCOUNT}/suspend
   resumeAccount POST ${ACCOUNT}/resume
   createKey POST ${ACCOUNT}/keys {"scopes":["read"]}

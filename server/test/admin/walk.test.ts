@@ -30,7 +30,7 @@ const TABLE: Record<Role | 'anyone' | 'signedIn' | 'somewhere', string> = {
     createWebhookEndpoint changeWebhookEndpoint deleteWebhookEndpoint rotateWebhookSecret testWebhookEndpoint replayWebhookEvents
     deliverToPhone readOnPhone tapOnPhone replyFromPhone stopFromPhone subscribeFromPhone unsubscribeFromPhone typeOnPhone
     shareLocationFromPhone sendFileFromPhone takePhoneOffline bringPhoneOnline`,
-  operator: `createAccount listAccountTroubles changeAccount countWaiting suspendAccount resumeAccount setQuotas
+  operator: `createAccount listAccountTroubles changeAccount countWaiting suspendAccount resumeAccount setQuotas setCampaignWindow removeCampaignWindow
     listAllAgents readAgent createAgent updateAgent assignAgent unassignAgent activateAgent
     listPeople readPerson listPersonSessions endPersonSession createPerson changePerson createPersonLink setPersonRole removePersonRole
     listTokens createToken revokeToken listAudit exportAudit readHealth readEncryption rotateEncryption

@@ -75,6 +75,7 @@ const STEPS: Step[] = [
   ['account create', ['New'], 'createAccount'],
   ['account quarantine', [a, '48'], 'changeAccount'],
   ['account quota', [a, '--templates', '7'], 'setQuotas'],
+  ['account campaign-window', [a, '09:00-20:00'], 'setCampaignWindow'],
   ['account rename', [a, 'Renamed'], 'changeAccount'],
   ['key create', [a], 'createKey'],
   ['key update', [key, '--scope', 'read'], 'changeKey'],

@@ -79,6 +79,13 @@ describe('herald', { concurrency: 2 }, () => {
     assert.equal((await get(`Bearer ${integrationKey}:${rotated.secret}`)).status, 403)
 
     assert.deepEqual((await heraldJson(['account', 'modules', `${accountId}`, '', '--yes'], env)).modules, [])
+    const setWindow = async (...args: string[]) =>
+      (await heraldJson(['account', 'campaign-window', `${accountId}`, ...args], env)).campaignWindow
+    const days = ['MON', 'SUN']
+    const window = { from: '09:00', to: '20:00', days, timeZone: 'recipient' }
+    assert.deepEqual(await setWindow('09:00-20:00', '--days', 'SUN,MON'), window)
+    assert.equal((await setWindow('22:00-06:00', '--time-zone', 'europe/warsaw')).timeZone, 'Europe/Warsaw')
+    assert.equal(await setWindow('none'), undefined)
 
     const revoked = await heraldJson(['key', 'revoke', integrationKey, '--yes'], env)
     assert.equal(revoked.integrationKey, integrationKey)
@@ -108,6 +115,10 @@ describe('herald', { concurrency: 2 }, () => {
     [['account', 'create', 'a\u001b[31mb'], /no control characters/],
     [['account', 'create', 'x', '--modules', 'rcs,mms'], /Allowed values are rcs and sms/],
     [['account', 'modules', '999999', 'rcs'], /^There is no account 999999/],
+    [['account', 'campaign-window', '1', '9-20'], /It must be two different times of day, such as 09:00-20:00, or none/],
+    [['account', 'campaign-window', '1', '09:00-20:00', '--days', 'monday'], /Allowed values are MON, TUE/],
+    [['account', 'campaign-window', '1', '09:00-20:00', '--time-zone', 'Krakow'], /the IANA name of a time zone/],
+    [['account', 'campaign-window', '1', 'none', '--days', 'MON'], /^--days and --time-zone need a window/],
     [['account'], /Usage: herald account/],
     [['agent', 'create', 'has space', '--name', 'x', '--billing-type', 'single'], /printable ASCII characters and no space/],
     [['agent', 'create', 'x', '--name', 'x', '--billing-type', 'free'], /Allowed choices are single, conversational, basic/],

@@ -140,6 +140,18 @@ describe('herald send', () => {
     assert.match(command.output.stdout, / is FAILED: .*[^.]\.\n$/)
   })
 
+  test('sends a message at the time of --at', async () => {
+    const { accountId } = await createSender(pool)
+    const at = new Date(Date.now() + 3_600_000).toISOString()
+    const { code, stdout } = await runHerald(['send', `${accountId}`, PHONE, 'Hello', '--at', at], env)
+    assert.equal(code, 0)
+    assert.match(stdout, new RegExp(` is ACCEPTED, to be sent at ${at}\\.\n$`))
+    const { rows } = await pool.query('select due_at from queue where account_id = $1', [accountId])
+    assert.deepEqual(rows, [{ due_at: new Date(at) }])
+    const early = await runHerald(['send', `${accountId}`, PHONE, 'Hello', '--at', '2020-01-01T00:00:00Z'], env)
+    assert.deepEqual([early.code, early.stderr], [2, '--at must not be more than a minute in the past.\n'])
+  })
+
   test('sends a template with the values of its variables', async () => {
     const { accountId } = await createSender(pool)
     const id = await template(accountId, { message: { type: 'MESSAGE', content: 'Hi {{name}} {{code}}' } })

@@ -28,6 +28,8 @@ const BREAKING: Record<keyof typeof RULES, string> = {
   'a message that was read, and no other, has the time': 'update messages set read_at = now()',
   'a message that failed, and no other, says when and why': `update messages set status = 'FAILED', failed_at = now()`,
   'the times of a message are in order': `update messages set status = 'SENT', sent_at = accepted_at - interval '1 second'`,
+  'a message is not sent before the time that its caller asked for': `
+    update messages set ${SENT}, scheduled_at = accepted_at + interval '1 second'`,
   'the status of a fallback is one that is stored': `
     insert into sms_fallbacks (message_id, account_id, status, plan, segments, delay_seconds, after_expiry)
     select id, account_id, 'WAITING', '{}', 1, 0, false from messages; alter table sms_fallbacks drop constraint sms_fallbacks_status_check;

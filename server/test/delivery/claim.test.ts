@@ -127,9 +127,9 @@ describe('a claim', () => {
     const due = await queueMessage(pool, one)
     await queueMessage(pool, one, { dueInMs: 60_000 })
     const { entries } = await claimNow()
-    const { expiresInMs, slotAt, lease, ...entry } = entries[0] as Entry
+    const { expiresInMs, nowMs, slotAt, lease, ...entry } = entries[0] as Entry
     const lane = { priority: 0, campaignId: NO_CAMPAIGN }
-    const expected = { messageId: due, accountId: one.accountId, agentId: one.agentId, task: 'send', attempts: 1, ...lane }
+    const expected = { messageId: due, accountId: one.accountId, agentId: one.agentId, task: 'send', attempts: 1, window: null, ...lane }
     assert.deepEqual([entries.length, entry, slotAt], [1, expected, 0])
     assert.match(lease, UUID)
     assert.ok(expiresInMs > 3_000_000 && expiresInMs <= 3_600_000, `${expiresInMs}`)

@@ -135,7 +135,8 @@ describe('a call is not made', () => {
     traffic: 'TRANSACTION',
   } as const
   const message = { messageId: 'm', recipient: '+48500100200', content, ...facts }
-  const common = { messageId: 'm', accountId: 1, agentId: 'agent', attempts: 1, lease: 'l', slotAt: 0, expiresInMs: 60_000 } as const
+  const entry = { messageId: 'm', accountId: 1, agentId: 'agent', attempts: 1, lease: 'l', slotAt: 0, expiresInMs: 60_000 } as const
+  const common = { ...entry, window: null, nowMs: 0 }
 
   /** The kind of the result, and the calls that were made. */
   async function sendHeldFor(heldMs: number, fields: Partial<Entry> & Pick<Entry, 'task'>) {

@@ -31,7 +31,7 @@ async function createOldDatabase() {
     `insert into recipient_actions (id, account_id, agent_id, recipient, message_id, kind, channel, occurred_at)
      select id, ${own}, '${PHONE}', id, 'wrote', 'rcs', at from old`,
     `insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at) select id, ${own}, 'revoke', 1, now() + interval '1 day', at from old`,
-    `insert into expiries select id, now() + interval '1 day' from old`,
+    `insert into expiries select id, at + interval '2 days' from old`,
     `insert into sms_queue (message_id, copy, account_id, recipient, priority, planned_at, due_at, expires_at, segments)
      select id, 0, ${sender.accountId}, '${PHONE}', 0, at, at, at + interval '2 days', 1 from old`,
     `insert into sms_segments (message_id, copy, segment, carrier, carrier_message_id, recipient) select id, 0, 1, 'c', age, '${PHONE}' from old`,
@@ -121,6 +121,16 @@ describe('the retention by months', () => {
     const { sms_queue: _, ...others } = await agesIn(pool)
     const { sms_queue: __, ...expected } = all([0, 1, 2])
     assert.deepEqual(others, expected)
+  })
+
+  test('keeps a month while a message of it has not expired, and drops the months before and after it', async () => {
+    const { pool } = await createOldDatabase()
+    await pool.query(`update expiries set expires_at = now() + interval '1 hour' where message_id = (select id from old where age = 4)`)
+    assert.equal(await dropOldMonths(pool, 2, logger), true)
+    assert.deepEqual((await agesIn(pool)).messages, [0, 1, 2, 4])
+    await pool.query('delete from expiries where expires_at > now()')
+    assert.equal(await dropOldMonths(pool, 2, logger), true)
+    assert.deepEqual((await agesIn(pool)).messages, [0, 1, 2])
   })
 
   test('waits for an export that reads the month, and continues afterwards', async () => {

@@ -9,8 +9,9 @@ const PERSONAL = `
   campaign_copies.phone capabilities.phone campaigns.fallback campaigns.fan_out_cursor carrier_events.event carrier_events.phone
   auto_reply_turns.phone group_members.attributes group_members.phone group_members.time_zone idempotency_keys.key
   idempotency_keys.request_hash log_pages.events
-  message_events.detail message_events.recipient messages.client_reference_id messages.content messages.failure_description messages.recipient
-  opt_outs.phone removed_members.attributes removed_members.phone recipient_actions.button_id recipient_actions.payload recipient_actions.recipient recipient_actions.text recipient_actions.url
+  message_events.detail message_events.recipient messages.client_reference_id messages.content messages.delivery_window messages.failure_description messages.recipient
+  queue.delivery_window
+  opt_outs.phone removed_members.attributes removed_members.phone removed_members.time_zone recipient_actions.button_id recipient_actions.payload recipient_actions.recipient recipient_actions.text recipient_actions.url
   short_links.recipient short_links.url sms_contacts.recipient sms_contacts.sender sms_fallbacks.detail sms_fallbacks.plan sms_queue.recipient
   sms_receipts.detail sms_receipts.recipient sms_segments.detail sms_segments.recipient webhook_attempts.response webhook_attempts.error`
 
@@ -23,8 +24,9 @@ const OF_ADMINS = `
 
 /** All others: ids, states, secrets, and texts that the account or the operator writes for more than one person (docs/privacy.md lists them). */
 const NOT_PERSONAL = `
-  accounts.modules accounts.name agent_assignments.agent_id agent_assignments.display_name agents.agent_id agents.billing_type agents.carrier
-  agents.name auto_replies.agent_id auto_replies.keyword campaigns.agent_id campaigns.client_reference_id campaigns.name campaigns.routing campaigns.status campaigns.variables capabilities.agent_id capabilities.carrier
+  accounts.campaign_window accounts.modules accounts.name agent_assignments.agent_id agent_assignments.display_name agents.agent_id agents.billing_type agents.carrier
+  agents.name auto_replies.agent_id auto_replies.keyword campaigns.agent_id campaigns.client_reference_id campaigns.delivery_window campaigns.name campaigns.routing
+  campaigns.status campaigns.variables capabilities.agent_id capabilities.carrier
   carrier_events.carrier carrier_events.event_id carrier_events.kind carrier_rates.carrier contents.message erased_people.hash erased_people.seed
   groups.name idempotency_keys.endpoint integration_key_uses.integration_key integration_keys.integration_key integration_keys.scopes integration_keys.secret_hash
   message_events.kind message_events.reason messages.agent_id messages.failure_reason messages.routing messages.status messages.traffic

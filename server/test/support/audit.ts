@@ -28,6 +28,8 @@ export const RULES = {
     where num_nonnulls(m.failed_at, m.failure_reason, m.failure_description) <> case m.status when 'FAILED' then 3 else 0 end`,
   'the times of a message are in order': `
     select ${ID.messages} from messages m where m.sent_at < m.accepted_at or m.delivered_at < m.sent_at or m.read_at < m.delivered_at`,
+  'a message is not sent before the time that its caller asked for': `
+    select ${ID.messages} from messages m where m.sent_at < m.scheduled_at`,
   'the status of a fallback is one that is stored': `
     select f.message_id::text from sms_fallbacks f where f.status <> all ('{${FALLBACK_STATUSES.join()}}')`,
   'an entry is to send or to revoke': `select ${ID.queue} from queue q where q.task not in ('send', 'revoke')`,

@@ -1,3 +1,5 @@
+import type { DeliveryWindow } from '../../timeline/types.ts'
+
 export type CampaignStatus = 'SCHEDULED' | 'RUNNING' | 'PAUSED' | 'COMPLETED' | 'CANCELLED'
 type MessageStatus = 'ACCEPTED' | 'SENDING' | 'SENT' | 'DELIVERED' | 'READ' | 'FAILED' | 'EXPIRED'
 
@@ -18,6 +20,7 @@ export type Campaign = {
   completedAt?: string
   cancelledAt?: string
   expiresAt?: string
+  deliveryWindow?: DeliveryWindow
   /** Grows while the campaign starts. */
   recipients: number
   counts: Record<MessageStatus, number>

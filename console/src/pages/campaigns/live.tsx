@@ -13,7 +13,9 @@ import type { Content } from '../../phone/content.ts'
 import { pages } from '../../words/en.ts'
 import * as say from '../../words/en-campaign.ts'
 import * as campaignWords from '../../words/en-campaigns.ts'
+import { deliveryWindow as windowLabel } from '../../words/en-messages.ts'
 import { stage } from '../../words/en-phones.ts'
+import { windowOf } from '../../words/en-timeline.ts'
 import * as wizardWords from '../../words/en-wizard.ts'
 import { exactTimeOf } from '../../words/numbers.ts'
 import { CampaignActions } from './actions.tsx'
@@ -143,7 +145,7 @@ function Results({ campaign }: { campaign: Campaign }) {
 }
 
 /** What a campaign will do that has not started. */
-function Plan({ campaign: { agentId, segmentIds, scheduledAt, expiresAt } }: { campaign: Campaign }) {
+function Plan({ campaign: { agentId, segmentIds, scheduledAt, expiresAt, deliveryWindow } }: { campaign: Campaign }) {
   const counted = useAudience({ agentId, groups: segmentIds })
   return (
     <section class="card camp-plan">
@@ -152,6 +154,7 @@ function Plan({ campaign: { agentId, segmentIds, scheduledAt, expiresAt } }: { c
         facts={[
           [wizardWords.start, exactTimeOf(scheduledAt)],
           [wizardWords.expires, expiresAt === undefined ? wizardWords.after48Hours : exactTimeOf(expiresAt)],
+          [windowLabel, deliveryWindow && windowOf(deliveryWindow)],
         ]}
       />
       <AudienceFacts counted={counted} />

@@ -3,10 +3,22 @@ import { Copy } from '../../kit/controls.tsx'
 import { Ago, Facts } from '../../kit/display.tsx'
 import type { Message } from '../../timeline/types.ts'
 import * as say from '../../words/en-messages.ts'
+import { windowOf } from '../../words/en-timeline.ts'
 
 /** The ids of a message, to copy and to follow. */
 export function MessageFacts({ message }: { message: Message }) {
-  const { recipient, clientReferenceId, agentId, campaignId, triggeredBy, acceptedAt, expiresAt, smsFallback } = message
+  const {
+    recipient,
+    clientReferenceId,
+    agentId,
+    campaignId,
+    triggeredBy,
+    acceptedAt,
+    scheduledAt,
+    deliveryWindow,
+    expiresAt,
+    smsFallback,
+  } = message
   const linked = (id: string, query?: Record<string, string>) => (
     <>
       <a href={linkHere(query ? ['messages'] : ['messages', id], query)}>{id}</a> <Copy text={id} isIcon />
@@ -21,6 +33,8 @@ export function MessageFacts({ message }: { message: Message }) {
         [say.campaign, campaignId && linked(campaignId, { campaignId })],
         [say.triggeredBy, triggeredBy && linked(triggeredBy)],
         [say.accepted, <Ago at={acceptedAt} />],
+        [say.scheduled, scheduledAt && <Ago at={scheduledAt} />],
+        [say.deliveryWindow, deliveryWindow && windowOf(deliveryWindow)],
         [say.expires, <Ago at={expiresAt} />],
         ['SMS', smsFallback && say.segments(smsFallback.segments)],
         [say.smsLabel, smsFallback?.campaign],

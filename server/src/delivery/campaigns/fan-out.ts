@@ -1,18 +1,9 @@
 import { ensurePartitions } from '../../db/partitions.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
-import type { ErasedPeople, IsErased } from '../../erasure/erased.ts'
+import type { ErasedPeople } from '../../erasure/erased.ts'
 import { isMissingPartition } from '../../messages/accept.ts'
-import { createPersonal } from './personal.ts'
-import {
-  CREATE_LISTED,
-  CREATE_RETRIED,
-  createFromGroups,
-  FIND_CAMPAIGN,
-  IN_ORDER,
-  LOCK_CAMPAIGN,
-  type Running,
-  readMembers,
-} from './statements.ts'
+import { createListed } from './listed.ts'
+import { CREATE_RETRIED, createFromGroups, FIND_CAMPAIGN, IN_ORDER, LOCK_CAMPAIGN, type Running } from './statements.ts'
 
 /** Messages per transaction: enough that the commit costs little, and few enough that a request to pause or cancel waits only briefly. */
 export const CHUNK = 1_000
@@ -45,7 +36,7 @@ export async function fanOut(pool: Pool, erased: ErasedPeople, { skipped = [], p
         if (campaign === undefined) return { created: 0, mayBeMore: false }
         campaignId = campaign.id
         await tx.query(IN_ORDER)
-        return { created: await createNext(tx, erased, campaign, chunk, publicUrl), mayBeMore: true }
+        return { created: await createNext(tx, campaign, { erased, chunk, publicUrl }), mayBeMore: true }
       })
     } catch (error) {
       if (campaignId === undefined || (isUnavailable(error) && !isTimedOut(error))) throw error
@@ -61,36 +52,20 @@ export async function fanOut(pool: Pool, erased: ErasedPeople, { skipped = [], p
   return await createChunk(SMALL_CHUNK)
 }
 
-async function createNext(
-  tx: Executor,
-  erased: ErasedPeople,
-  campaign: Running,
-  chunk: number,
-  publicUrl: string | undefined,
-): Promise<number> {
-  if (campaign.isPersonal) return await createPersonal(tx, campaign, { erased, chunk, publicUrl })
-  const { rows } = await tx.query<{ created: number }>(await chunkOf(tx, erased, campaign, chunk))
+type ChunkOptions = { erased: ErasedPeople; chunk: number; publicUrl: string | undefined }
+
+/** If all messages are the same, PostgreSQL creates them alone, and no recipient passes through this process. */
+async function createNext(tx: Executor, campaign: Running, options: ChunkOptions): Promise<number> {
+  const { id, accountId, groups, generations, cursor, isRetry, hasErased, isPersonal, window } = campaign
+  if (isPersonal || window !== null || (hasErased && !isRetry)) return await createListed(tx, campaign, options)
+  const { rows } = await tx.query<{ created: number }>(
+    isRetry
+      ? { name: 'create-retried-messages', text: CREATE_RETRIED, values: [id, options.chunk] }
+      : {
+          name: `create-campaign-messages ${groups.length}`,
+          text: createFromGroups(groups),
+          values: [id, options.chunk, accountId, groups, generations, cursor],
+        },
+  )
   return rows[0]?.created ?? 0
-}
-
-async function chunkOf(tx: Executor, erased: ErasedPeople, campaign: Running, chunk: number) {
-  const { id, accountId, groups, generations, cursor, isRetry, hasErased } = campaign
-  if (isRetry) return { name: 'create-retried-messages', text: CREATE_RETRIED, values: [id, chunk] }
-  const values = [id, chunk, accountId, groups, generations, cursor]
-  if (hasErased) {
-    const members = { name: `read-members ${groups.length}`, text: readMembers(groups), values }
-    const phones = (await tx.query<{ phone: string }>(members)).rows.map(({ phone }) => phone)
-    return chunkWithoutErased(campaign, phones, await erased.find(tx, phones), chunk)
-  }
-  return { name: `create-campaign-messages ${groups.length}`, text: createFromGroups(groups), values }
-}
-
-/** All messages have the content of the campaign. */
-const NO_CONTENTS = [[], [], []]
-
-/** Leaves out erased people. An erased number becomes the fan-out cursor, which the campaign keeps, only if the chunk has no other number. */
-function chunkWithoutErased({ id, accountId }: Running, phones: string[], isErased: IsErased, chunk: number) {
-  const kept = phones.filter((phone) => !isErased(accountId, phone))
-  const values = [id, kept, kept.at(-1) ?? phones.at(-1), phones.length < chunk, ...NO_CONTENTS]
-  return { name: 'create-listed-messages', text: CREATE_LISTED, values }
 }

@@ -5,6 +5,7 @@ import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ANY_ERASED } from '../../erasure/erased.ts'
 import { PRIORITIES } from '../../messages/states.ts'
 import { storeMessages } from '../../messages/store.ts'
+import { NOW_MS, TIME_ZONES } from '../../windows/recipients.ts'
 
 // The statements that create the next messages of a campaign.
 
@@ -23,6 +24,9 @@ export type Running = {
   hasErased: boolean
   /** Its content or its SMS has variables. */
   isPersonal: boolean
+  /** The delivery window as it is stored; null without. */
+  window: string | null
+  nowMs: number
 }
 
 const NEEDS_FAN_OUT = `status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) and ${isLive('account_id')}`
@@ -31,7 +35,8 @@ export const FIND_CAMPAIGN = `select from campaigns where ${NEEDS_FAN_OUT} limit
 /** Locks the next campaign, and skips a campaign that another worker has locked. */
 export const LOCK_CAMPAIGN = `
   select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
-    retry_of is not null as "isRetry", ${ANY_ERASED} as "hasErased", variables is not null as "isPersonal"
+    retry_of is not null as "isRetry", ${ANY_ERASED} as "hasErased", variables is not null as "isPersonal",
+    delivery_window as window, ${NOW_MS} as "nowMs"
   from campaigns where ${NEEDS_FAN_OUT}
   order by recipients, id limit 1 for update skip locked`
 
@@ -46,17 +51,24 @@ const nextMembers = (groups: number[]) => `select distinct phone from (
     order by phone limit $2`
 
 /**
- * Reads the next members of all groups with these attributes. A member of several groups has the attributes of the first group in the campaign's
- * list.
+ * The same with these attributes, and with the time zones if a delivery window is to be found. A member of several groups has the attributes of
+ * the first group in the campaign's list, and the time zones of all.
  */
-export const readMembersWithValues = (groups: number[], names: string[]) => `
+export function readMembers(groups: number[], names: string[], isZoned: boolean): string {
+  const attributes = names.length > 0 ? ', attributes' : ''
+  const zone = isZoned ? ', time_zone' : ''
+  return `
+  -- Gives the statement the same parameters as createFromGroups.
   with campaign as (select $1::uuid), next as (
-    select distinct on (phone) phone, attributes from (
-      ${armsOf(groups, (index) => `phone, attributes, ${index} as place`).join('\n      union all ')}
+    select phone${attributes && `, (array_agg(attributes order by place))[1] as attributes`},
+      ${isZoned ? TIME_ZONES : 'null'} as "timeZones"
+    from (
+      ${armsOf(groups, (index) => `phone${attributes}${zone}, ${index} as place`).join('\n      union all ')}
     ) as people
-    order by phone, place limit $2
+    group by phone order by phone limit $2
   )
-  select phone, ${selectAttributes(names, '$7')} from next`
+  select phone, "timeZones", ${selectAttributes(names, '$7')} from next`
+}
 
 function armsOf(groups: number[], columnsOf: (index: number) => string): string[] {
   return groups.flatMap((_, index) => {
@@ -66,9 +78,6 @@ function armsOf(groups: number[], columnsOf: (index: number) => string): string[
     return [arm('group_members'), arm('removed_members', ` and removed_generation > ${generation}`)]
   })
 }
-
-// The unused step gives the statement the same parameters as createFromGroups.
-export const readMembers = (groups: number[]) => `with campaign as (select $1::uuid) ${nextMembers(groups)}`
 
 export const createFromGroups = (groups: number[]) =>
   createMessages(`
@@ -82,7 +91,7 @@ export const createFromGroups = (groups: number[]) =>
 const released = (campaign: string, bytes: string) =>
   `case when is_last then ${campaign}.reserved_bytes else least(${campaign}.reserved_bytes, ${bytes}) end`
 
-type Own = { contentId: string; content: string; fallback: string; isUnfit: string; bytes: string; result: string }
+type Own = { contentId: string; content: string; fallback: string; isUnfit: string; window: string; bytes: string; result: string }
 
 const PLAN = `(fallback -> 'plan')::text`
 const SHARED: Own = {
@@ -90,6 +99,7 @@ const SHARED: Own = {
   content: 'null::json',
   fallback: 'c.fallback',
   isUnfit: 'false',
+  window: 'null::text as delivery_window, null::timestamptz as opens_at',
   bytes: `created * (${messageBytes('null', 'null', PLAN)})`,
   result: 'created',
 }
@@ -102,7 +112,7 @@ const createMessages = (members: string, own = SHARED) => `
     -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
     select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id,
       ${own.contentId} as content_id, ${own.content} as content, greatest(now(), c.started_at) as accepted_at,
-      c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, ${own.fallback} as fallback,
+      null::timestamptz as scheduled_at, ${own.window}, c.expires_at as own_expiry, 'PROMOTION' as traffic, null::uuid as triggered_by, c.id as campaign_id, c.routing, ${own.fallback} as fallback,
       ${own.isUnfit} as is_unfit
     from member m, campaign c
   ), ${storeMessages('created', PRIORITIES.campaign)}, used as (${countUsage({
@@ -130,7 +140,8 @@ export const CREATE_RETRIED = createMessages(RETRIED_MEMBERS)
 export const CREATE_LISTED = createMessages(
   `
   member as materialized (
-    select * from unnest($2::text[], $5::json[], $6::json[], $7::bool[]) as m (phone, content, fallback, is_unfit)
+    select * from unnest($2::text[], $5::json[], $6::json[], $7::bool[], $8::text[], $9::timestamptz[])
+      as m (phone, content, fallback, is_unfit, delivery_window, opens_at)
   ), progress as materialized (
     select $3::text as position, $4::boolean as is_last, cardinality($2::text[]) as created
   )`,
@@ -139,6 +150,7 @@ export const CREATE_LISTED = createMessages(
     content: 'm.content',
     fallback: 'case when c.variables is null then c.fallback else m.fallback end',
     isUnfit: 'm.is_unfit',
+    window: 'm.delivery_window, m.opens_at',
     bytes: `(select coalesce(sum(${messageBytes('content::text', 'null', PLAN)}), 0) from created)`,
     result: `created, (select json_object_agg(recipient, id) from created where is_unfit) as unfit`,
   },
@@ -157,8 +169,8 @@ export const readRetriedMembers = (names: string[]) => `
     select c.retry_of, c.group_numbers from chain join campaigns c on c.id = chain.retry_of
   ), ${RETRIED_MEMBERS}
   select p.position, p.is_last as "isLast", r.* from progress p left join (
-    select m.id, m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "wasUnfit", s.content::text as content, f.plan, f.segments,
-      now.values
+    select m.id, m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "wasUnfit", m.delivery_window as window,
+      s.content::text as content, f.plan, f.segments, now.values
     from member m, lateral (
       select account_id, content from messages where id = m.id limit 1
     ) as s left join lateral (

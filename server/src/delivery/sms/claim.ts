@@ -4,11 +4,14 @@ import { columns, type Executor, listed, lists, type Pool, transaction } from '.
 import { ANY_ERASED, type ErasedPeople } from '../../erasure/erased.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
 import { optOutOf } from '../../replies/opt-outs.ts'
+import { NOW_MS } from '../../windows/recipients.ts'
 import type { Claim } from '../claim.ts'
 import type { SmsRule } from '../failures.ts'
 import { SMS_LANES, smsEntriesOf } from '../lanes.ts'
+import { isClosed } from '../postpone.ts'
 import { lockRate, SLOTS_AHEAD_MS, slotsWithin, takeSlots } from '../rate.ts'
 import { MAX_NOTED_ATTEMPTS } from '../results.ts'
+import { postponeSms } from './postpone.ts'
 import { CHECKED_RULES, DECISION, type Decision, LAST_SMS } from './rules.ts'
 
 /** An SMS that a worker has leased: no other worker may submit it or record its result. An SMS is submitted only once. */
@@ -35,6 +38,11 @@ export type SmsEntry = {
   decision: Decision
   /** The result of every rule, as JSON; null if none was checked. */
   rules: string | null
+  /** The delivery window of its message; null: none. */
+  window: string | null
+  /** When it was due, and the time of the claim, by the database's clock. */
+  dueMs: number
+  nowMs: number
 }
 
 type SmsClaimRequest = {
@@ -68,11 +76,12 @@ export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Cl
     const { rows: due } = await tx.query<Due>({ name: 'find-due-sms', text: FIND_DUE, values: [free] })
     if (due.length === 0) return { entries: [], isBusy: false, mayBeMore: false }
     const { rows } = await tx.query<CheckedRow>({ name: 'check-sms', text: CHECK, values: columns(due, 'messageId', 'copy') })
-    const checked = rows[0]?.hasErased ? await withoutErased(tx, rows, erased) : rows
+    const allowed = rows[0]?.hasErased ? await withoutErased(tx, rows, erased) : rows
+    const checked = await withoutPostponed(tx, allowed)
     const slots = isPaused ? 0 : slotsWithin(SLOTS_AHEAD_MS, waitMs, carrier.messagesPerSecond)
     const leased = await leaseWithin(tx, checked, slots, request)
     const entries = await takeSlots(tx, carrier, leased, LONGEST_SMS_SECONDS)
-    return { entries, isBusy: false, mayBeMore: (due[0]?.dueInAll ?? 0) > entries.length }
+    return { entries, isBusy: false, mayBeMore: checked.length < allowed.length || (due[0]?.dueInAll ?? 0) > entries.length }
   })
 }
 
@@ -92,6 +101,14 @@ async function withoutErased(tx: Executor, checked: CheckedRow[], erased: Erased
     if (entry.decision !== 'ERASED' && !(entry.decision === 'go' && isErased(entry.accountId, entry.recipient))) return entry
     return { ...entry, decision: 'ERASED', rules: entry.rules && JSON.stringify([...JSON.parse(entry.rules), ERASED_RULE]) }
   })
+}
+
+/** Postpones SMS whose window is closed, and returns the others. Once one segment was sent, the remaining segments follow. */
+async function withoutPostponed(tx: Executor, checked: Checked[]): Promise<Checked[]> {
+  const closed = checked.filter((entry) => entry.decision === 'go' && entry.segmentsSent === 0 && isClosed(entry, entry.nowMs))
+  if (closed.length === 0) return checked
+  await postponeSms(tx, closed)
+  return checked.filter((entry) => !closed.includes(entry))
 }
 
 /** Leases the SMS whose first segment gets one of these slots, and every SMS that needs none. */
@@ -146,7 +163,7 @@ export const CHECK = `
   )
   select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent_id as "agentId", q.recipient, f.plan, q.segments,
     q.segments_sent as "segmentsSent", q.attempts + 1 as attempts, q.expires_at as "expiresAt", ${DECISION} as decision,${CHECKED_RULES} as rules,
-    ${ANY_ERASED} as "hasErased"
+    ${ANY_ERASED} as "hasErased", m.delivery_window as window, (extract(epoch from q.due_at) * 1000)::float8 as "dueMs", ${NOW_MS} as "nowMs"
   from held q
   join accounts a on a.id = q.account_id
   left join sms_fallbacks f on f.message_id = q.message_id

@@ -8,6 +8,7 @@ import { createLinks } from '../../links/links.ts'
 import { composeText, encodingFor, linksIn } from '../../sms/compose.ts'
 import { splitText, type TextSegment } from '../../sms/segments.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
+import { isClosed } from '../postpone.ts'
 import { LATEST_BEGIN_MS, retryMs, withRetry } from '../worker.ts'
 import type { SmsEntry } from './claim.ts'
 import type { SmsEntryResult, SubmittedSegment } from './results.ts'
@@ -66,13 +67,17 @@ export function createSubmitter({
     }
   }
 
-  /** Waits for the slot of the next segment. Returns false if the worker is stopping, or was suspended for too long (by a monotonic clock). */
-  async function waitForTurn(sms: SmsCarrier, { slotAt }: SmsEntry, { claimedAt, endBy }: Times, done: number): Promise<boolean> {
-    const left = sms.messagesPerSecond === undefined ? 0 : slotAt + (done * 1_000) / sms.messagesPerSecond - performance.now()
+  /**
+   * Waits for the slot of the next segment. Returns false if the worker is stopping, or was suspended for too long (by a monotonic clock), or if
+   * the delivery window has closed before the first segment.
+   */
+  async function waitForTurn(sms: SmsCarrier, entry: SmsEntry, { claimedAt, endBy }: Times, done: number): Promise<boolean> {
+    const left = sms.messagesPerSecond === undefined ? 0 : entry.slotAt + (done * 1_000) / sms.messagesPerSecond - performance.now()
     if (left > 0) await sleep(left, undefined, { signal: stopping }).catch(() => {})
     if (stopping.aborted) return false
     const now = performance.now()
-    return done === 0 ? now - claimedAt <= LATEST_BEGIN_MS : now + sms.longestCallMs <= endBy
+    if (done > 0) return now + sms.longestCallMs <= endBy
+    return now - claimedAt <= LATEST_BEGIN_MS && (entry.segmentsSent > 0 || !isClosed(entry, entry.nowMs + now - claimedAt))
   }
 
   return async (entry: SmsEntry, claimedAt: number, endBy: number): Promise<Submitted> => {

@@ -17,6 +17,7 @@ export const MESSAGE_COLUMNS = [
   value('recipient', 'm.recipient'),
   value('status', SHOWN_STATUS),
   value('acceptedAt', 'm.accepted_at'),
+  value('scheduledAt', 'm.scheduled_at'),
   value('sentAt', 'm.sent_at'),
   value('deliveredAt', 'm.delivered_at'),
   value('readAt', 'm.read_at'),
@@ -37,9 +38,9 @@ export const MESSAGE_COLUMNS = [
   value('smsFailedAt', 'f.failed_at'),
 ]
 
-const SAME_IN_CAMPAIGN = new Set(['clientReferenceId', 'agentId', 'triggeredBy'])
+const SAME_IN_CAMPAIGN = new Set(['clientReferenceId', 'agentId', 'scheduledAt', 'triggeredBy'])
 
-/** Without the columns that are the same for all messages of a campaign. */
+/** Without the columns that are the same for all messages of a campaign, or empty. */
 export const RECIPIENT_COLUMNS = MESSAGE_COLUMNS.filter(({ name }) => !SAME_IN_CAMPAIGN.has(name))
 
 /** Columns of a message `m` of any list, with its campaign `campaign`, whose reference it has. */

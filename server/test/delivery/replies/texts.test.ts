@@ -75,6 +75,9 @@ describe('a text is attributed', () => {
     const late = await sentMessage(alone, { agoMs: 29 * DAY_MS })
     await receiveReplies([wrote(alone, 'Late')])
     assert.deepEqual((await textsOf(alone)).at(-1), ['Late', late])
+    const scheduled = await sentMessage(alone, { agoMs: 40 * DAY_MS, sentAgoMs: 28 * DAY_MS })
+    await receiveReplies([wrote(alone, 'Later')])
+    assert.deepEqual((await textsOf(alone)).at(-1), ['Later', scheduled])
 
     const [a, b] = await partners()
     await sentMessage(a, { agoMs: 31 * DAY_MS })

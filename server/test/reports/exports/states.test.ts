@@ -33,7 +33,7 @@ const archiveOf = async (caller: Caller, campaignId: string) => await download(c
 /** The response of GET /v1/messages/{id}, as a row of an export. */
 function asRow(message: any): Row {
   const { failure, smsFallback: sms } = message
-  const times = ['acceptedAt', 'sentAt', 'deliveredAt', 'readAt', 'failedAt', 'expiredAt', 'expiresAt']
+  const times = ['acceptedAt', 'scheduledAt', 'sentAt', 'deliveredAt', 'readAt', 'failedAt', 'expiredAt', 'expiresAt']
   const same = ['messageId', 'clientReferenceId', 'agentId', 'recipient', 'status', ...times, 'triggeredBy']
   return {
     ...Object.fromEntries(same.map((name) => [name, message[name] ?? ''])),
@@ -150,7 +150,7 @@ describe('the export of a campaign', () => {
     const rows = readCsv(readZip(archive).get('recipients.csv') as string)
     assert.deepEqual(new Set(rows.map(({ messageId }) => messageId)), new Set(made.map(({ messageId }) => messageId)))
     for (const { clickedAt, repliedAt, optedOutAt, smsFailedAt, ...row } of rows) {
-      const { clientReferenceId, agentId, triggeredBy, ...said } = asRow((await caller.read(row.messageId as string)).body)
+      const { clientReferenceId, agentId, scheduledAt, triggeredBy, ...said } = asRow((await caller.read(row.messageId as string)).body)
       assert.deepEqual(row, said)
     }
     const campaign = await requireCampaign(pool, caller.accountId, campaignId)
