@@ -85,7 +85,9 @@ with expired as materialized (
   select m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.expires_at, e.was_tried and revoked.kind is null as awaits_revocation
   from unnest((select $1::uuid[]), (select $2::bool[])) as e (id, was_tried) join messages_2026_07 m on m.id = e.id
   -- The network may have reported the revocation before this expiry. With "exists", PostgreSQL may read all events into memory.
-  left join lateral (select kind from message_events v where v.message_id = m.id and v.kind = 'revoked' limit 1) as revoked on true
+  left join lateral (
+    select kind from message_events_2026_07 v where v.message_id = m.id and v.kind = 'revoked' limit 1
+  ) as revoked on true
 ), sms_settled as (
   update sms_fallbacks_2026_07 f set status = case when f.after_expiry then 'SCHEDULED' else 'SKIPPED' end,
     reason = case when f.after_expiry then 'RCS_EXPIRED' else 'EXPIRED' end,

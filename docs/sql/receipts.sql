@@ -92,7 +92,7 @@ select place::int from known;
 prepare "release-after-revocation" as
 with revoked as materialized (
   select ids.message_id from unnest((select $1::uuid[])) as ids (message_id), lateral (
-    select from message_events v where v.message_id = ids.message_id and v.kind = 'revoked' limit 1
+    select from message_events_2026_07 v where v.message_id = ids.message_id and v.kind = 'revoked' limit 1
   ) as v
 ), sms_awaiting as materialized (
   select s.message_id from revoked as settled, lateral (

@@ -28,11 +28,19 @@ with recursive lane as (
 select message_id as "messageId", copy, (select count(*)::int from due) as "dueInAll"
 from due where person_turn = 1 order by priority, account_turn, due_at limit $1;
 
--- Locks due SMS, and checks whether to submit them. (server/src/delivery/sms/claim.ts)
+-- Locks due SMS. (server/src/delivery/sms/claim.ts)
+prepare "hold-sms" as
+select q.message_id as "messageId", q.copy from unnest((select $1::uuid[]), (select $2::smallint[])) with ordinality as due (message_id, copy, place), lateral (
+  select message_id, copy from sms_queue q
+  where q.message_id = due.message_id and q.copy = due.copy and q.due_at <= now() for update skip locked
+) as q
+order by due.place;
+
+-- Checks whether to submit locked SMS. (server/src/delivery/sms/claim.ts)
 prepare "check-sms" as
 with held as materialized (
-  select q.*, due.place from unnest((select $1::uuid[]), (select $2::smallint[])) with ordinality as due (message_id, copy, place), lateral (
-    select * from sms_queue q where q.message_id = due.message_id and q.copy = due.copy and q.due_at <= now() for update skip locked
+  select q.*, held.place from unnest((select $1::uuid[]), (select $2::smallint[])) with ordinality as held (message_id, copy, place), lateral (
+    select * from sms_queue q where q.message_id = held.message_id and q.copy = held.copy limit 1
   ) as q
 )
 select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent_id as "agentId", q.recipient, f.plan, q.segments,

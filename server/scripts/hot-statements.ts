@@ -131,7 +131,12 @@ const forReceipts = (messagesTable: string) =>
   statements(
     ['apply-receipts', 'delivery/receipts.ts', 'Moves messages by the receipts of phones.', receipts.applyMonthReceipts(messagesTable)],
     ['note-receipts', 'delivery/receipts.ts', 'Notes receipts that move no message.', receipts.noteMonthReceipts(messagesTable)],
-    ['release-after-revocation', 'delivery/sms/schedule.ts', 'Ends the wait of SMS whose message was revoked.', schedule.RELEASE],
+    [
+      'release-after-revocation',
+      'delivery/sms/schedule.ts',
+      'Ends the wait of SMS whose message was revoked.',
+      schedule.releaseOfMonth(messagesTable),
+    ],
     ['store-carrier-events', 'delivery/receipts.ts', 'Stores events of carriers, such as replies.', receipts.STORE_EVENTS],
   )
 
@@ -152,7 +157,8 @@ const forExpiry = (messagesTable: string) =>
 const forSms = (messagesTable: string) =>
   statements(
     ['find-due-sms', 'delivery/sms/claim.ts', 'Finds due SMS.', smsClaim.FIND_DUE],
-    ['check-sms', 'delivery/sms/claim.ts', 'Locks due SMS, and checks whether to submit them.', smsClaim.CHECK],
+    ['hold-sms', 'delivery/sms/claim.ts', 'Locks due SMS.', smsClaim.HOLD],
+    ['check-sms', 'delivery/sms/claim.ts', 'Checks whether to submit locked SMS.', smsClaim.CHECK],
     ['postpone-sms', 'delivery/sms/postpone.ts', 'Postpones SMS whose delivery window is closed.', smsPostpone.POSTPONE_SMS],
     [
       'show-postponed-sms',

@@ -9,7 +9,8 @@ export async function ensurePartitions(db: Executor): Promise<void> {
 /**
  * Runs a statement for the items of each month, and returns the rows of all. Statements that lock rows of `messages` name the table of the
  * month, not the parent: if such a statement waits for a lock and then reads the row again, PostgreSQL 18.4 no longer finds the partition of a
- * joined id, and loses the row or crashes (seen with 200 rows). The cost of a statement also does not grow with the number of months.
+ * joined id, and loses the row or crashes (seen with 200 rows). So does a statement that locks rows of another table, and reads the parent in a
+ * step of its own. The cost of a statement also does not grow with the number of months.
  *
  * The items of a month are in the order of their ids. Statements lock queue entries and messages in that order, so that none deadlock.
  *

@@ -3,6 +3,7 @@ import type { Executor } from '../../src/db/pool.ts'
 /** A node of a plan, as PostgreSQL explains it in JSON. */
 export type PlanNode = {
   'Node Type': string
+  Operation?: string
   'Parent Relationship'?: string
   'Subplan Name'?: string
   'Relation Name'?: string
@@ -19,6 +20,22 @@ export async function planOf(client: Executor, text: string, id: string): Promis
   const values = (prepared[0]?.types ?? []).map((type) => (type === 'uuid' ? `'${id}'` : 'null'))
   const { rows } = await client.query(`explain (format json) execute hot ${values.length > 0 ? `(${values})` : ''}`)
   return rows[0]['QUERY PLAN'][0].Plan
+}
+
+/** Whether a statement can wait for the lock of a row. */
+export function locksRows(plan: PlanNode): boolean {
+  const isLocking = plan['Node Type'] === 'LockRows' || (plan['Node Type'] === 'ModifyTable' && plan.Operation !== 'Insert')
+  return isLocking || (plan.Plans ?? []).some(locksRows)
+}
+
+/** The steps and subqueries of a plan that choose between the partitions of a table. */
+export function partitionedSteps(plan: PlanNode, step = plan['Subplan Name']): string[] {
+  const below = plan.Plans ?? []
+  const isChoosing = /Append/.test(plan['Node Type']) && below.some((child) => /_\d{4}_\d{2}$/.test(child['Relation Name'] ?? ''))
+  return [
+    ...(isChoosing && step !== undefined ? [step] : []),
+    ...below.flatMap((child) => partitionedSteps(child, child['Subplan Name'] ?? step)),
+  ]
 }
 
 /** Tables that grow with the messages. A condition on one of these columns leaves few rows; a condition on the others may leave a million. */

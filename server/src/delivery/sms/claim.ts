@@ -75,7 +75,8 @@ export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Cl
     if (abandoned.length > 0) await tx.query({ name: 'release-abandoned-sms', text: RELEASE_ABANDONED, values: [abandoned] })
     const { rows: due } = await tx.query<Due>({ name: 'find-due-sms', text: FIND_DUE, values: [free] })
     if (due.length === 0) return { entries: [], isBusy: false, mayBeMore: false }
-    const { rows } = await tx.query<CheckedRow>({ name: 'check-sms', text: CHECK, values: columns(due, 'messageId', 'copy') })
+    const { rows: held } = await tx.query<Held>({ name: 'hold-sms', text: HOLD, values: columns(due, 'messageId', 'copy') })
+    const { rows } = await tx.query<CheckedRow>({ name: 'check-sms', text: CHECK, values: columns(held, 'messageId', 'copy') })
     const allowed = rows[0]?.hasErased ? await withoutErased(tx, rows, erased) : rows
     const checked = await withoutPostponed(tx, allowed)
     const slots = isPaused ? 0 : slotsWithin(SLOTS_AHEAD_MS, waitMs, carrier.messagesPerSecond)
@@ -85,7 +86,8 @@ export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Cl
   })
 }
 
-type Due = { messageId: string; copy: number; dueInAll: number }
+type Held = { messageId: string; copy: number }
+type Due = Held & { dueInAll: number }
 type Checked = Omit<SmsEntry, 'segmentsLeft' | 'lease' | 'leaseMs' | 'slotAt'>
 type CheckedRow = Checked & { hasErased: boolean }
 
@@ -154,11 +156,19 @@ export const FIND_DUE = `
   select message_id as "messageId", copy, (select count(*)::int from due) as "dueInAll"
   from due where person_turn = 1 order by priority, account_turn, due_at limit $1`
 
-/** Locks and checks entries. It skips an entry that another statement has locked. */
+/** Locks entries. It skips an entry that another statement has locked. */
+export const HOLD = `
+  select q.message_id as "messageId", q.copy from unnest(${lists('uuid', 'smallint')}) with ordinality as due (message_id, copy, place), lateral (
+    select message_id, copy from sms_queue q
+    where q.message_id = due.message_id and q.copy = due.copy and q.due_at <= now() for update skip locked
+  ) as q
+  order by due.place`
+
+/** Checks locked entries. A statement of its own, since it reads tables with a partition for each month (db/partitions.ts). */
 export const CHECK = `
   with held as materialized (
-    select q.*, due.place from unnest(${lists('uuid', 'smallint')}) with ordinality as due (message_id, copy, place), lateral (
-      select * from sms_queue q where q.message_id = due.message_id and q.copy = due.copy and q.due_at <= now() for update skip locked
+    select q.*, held.place from unnest(${lists('uuid', 'smallint')}) with ordinality as held (message_id, copy, place), lateral (
+      select * from sms_queue q where q.message_id = held.message_id and q.copy = held.copy limit 1
     ) as q
   )
   select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent_id as "agentId", q.recipient, f.plan, q.segments,

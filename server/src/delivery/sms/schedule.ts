@@ -1,3 +1,4 @@
+import { eventsTable, forEachMonth } from '../../db/partitions.ts'
 import { columns, type Executor, lists } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges } from '../../events/changes.ts'
 import { NO_CAMPAIGN } from '../../ids.ts'
@@ -77,7 +78,9 @@ export const settleOfMonth = (messagesTable: string, fallbacksTable: string) => 
     select ${MESSAGE_FACTS}, m.traffic, m.expires_at, e.was_tried and revoked.kind is null as awaits_revocation
     from unnest(${lists('uuid', 'bool')}) as e (id, was_tried) join ${messagesTable} m on m.id = e.id
     -- The network may have reported the revocation before this expiry. With "exists", PostgreSQL may read all events into memory.
-    left join lateral (select kind from message_events v where v.message_id = m.id and v.kind = 'revoked' limit 1) as revoked on true
+    left join lateral (
+      select kind from ${eventsTable(messagesTable)} v where v.message_id = m.id and v.kind = 'revoked' limit 1
+    ) as revoked on true
   ), ${settle(
     fallbacksTable,
     'expired',
@@ -93,7 +96,15 @@ export const settleOfMonth = (messagesTable: string, fallbacksTable: string) => 
  * message either sees that note, or this statement sees the expiry.
  */
 export async function releaseAfterRevocation(db: Executor, messageIds: string[]): Promise<void> {
-  await db.query({ name: 'release-after-revocation', text: RELEASE, values: [messageIds] })
+  await forEachMonth(
+    messageIds,
+    (id) => id,
+    async (messagesTable, ofMonth) => {
+      const text = releaseOfMonth(messagesTable)
+      return (await db.query({ name: `release-after-revocation ${messagesTable}`, text, values: [ofMonth] })).rows
+    },
+    () => [],
+  )
 }
 
 /**
@@ -113,10 +124,10 @@ export const releaseRevoked = (settled: string, graceSeconds: number) => `
   )`
 
 // A receipt from another phone or network does not count: it is not among the events of the message.
-export const RELEASE = `
+export const releaseOfMonth = (messagesTable: string) => `
   with revoked as materialized (
     select ids.message_id from unnest(${lists('uuid')}) as ids (message_id), lateral (
-      select from message_events v where v.message_id = ids.message_id and v.kind = 'revoked' limit 1
+      select from ${eventsTable(messagesTable)} v where v.message_id = ids.message_id and v.kind = 'revoked' limit 1
     ) as v
   ), ${releaseRevoked('revoked', 0)}
   select`
