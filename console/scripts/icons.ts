@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 
 const NAMES = `arrow-left arrow-right audio-lines ban bot building-2 calendar-plus chart-column check
 chevron-left chevron-right chevrons-up-down circle-alert circle-dot circle-plus circle-x clock code compass copy
-download ellipsis-vertical external-link eye file-text hand heart-pulse history house image image-off info
+download ellipsis-vertical external-link eye file-text hand heart-pulse history house image info
 key-round layout-template link list log-out map-pin megaphone menu message-circle-reply message-square mic
 mouse-pointer-click pause pencil phone play plus power radio-tower refresh-cw rotate-ccw search send
 shield-check smartphone trash-2 triangle-alert undo-2 upload user-round users video

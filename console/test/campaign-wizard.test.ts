@@ -159,7 +159,7 @@ async function sendChanged({ page, sender, send }: Awaited<ReturnType<typeof ope
   await page.getByLabel('Name').fill('Summer sale')
   await page.evaluate(`location.hash = '#/${sender.accountId}/campaigns/new?step=review'`)
   await (await send()).click()
-  await page.getByRole('alert').getByText('This campaign was already created, before you changed it here.').waitFor()
+  await page.getByRole('alert').getByText('This campaign was created before you changed it here.').waitFor()
 }
 
 test(

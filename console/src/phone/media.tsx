@@ -39,7 +39,7 @@ function NoPreview({ url, hasName }: { url: string; hasName: boolean }) {
     <span class="ph-broken">
       {hasName && (
         <>
-          <Icon name="image-off" size={22} />
+          <Icon name="image" size={22} />
           {fileNameOf(url) || url}
         </>
       )}

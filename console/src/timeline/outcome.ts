@@ -1,5 +1,5 @@
 import type { Tone } from '../kit/tone.ts'
-import { failures, fallback, noSms, outcome as say, smsFailures, steps, until, windowOf } from '../words/en-timeline.ts'
+import { failures, fallback, noSms, outcome as say, smsFailures, steps, until } from '../words/en-timeline.ts'
 import type { Message, SmsFallback, TimelineItem } from './types.ts'
 
 /** What became of a message: one sentence that answers, and what explains it. */
@@ -8,7 +8,7 @@ export type Outcome = { headline: string; more: string; tone: Tone }
 const ms = (time: string | undefined) => (time === undefined ? Number.NaN : Date.parse(time))
 
 /** When Herald could first send it. */
-const startOf = ({ acceptedAt, scheduledAt }: Message) => Math.max(ms(acceptedAt), ms(scheduledAt ?? acceptedAt))
+const startOf = ({ acceptedAt, scheduledAt = acceptedAt }: Message) => ms(scheduledAt)
 
 /** Clauses as one sentence. An unknown one is left out. */
 export function sentence(...clauses: (string | undefined)[]): string {
@@ -83,18 +83,18 @@ function withoutDelivery(sms: SmsFallback, cause: string | undefined, nowMs: num
 }
 
 /** What a message waits for, and until when. */
-function waiting({ status, scheduledAt, deliveryWindow, expiresAt, smsFallback }: Message, items: TimelineItem[], nowMs: number): Outcome {
+function waiting({ status, scheduledAt, expiresAt, smsFallback }: Message, items: TimelineItem[], nowMs: number): Outcome {
   const then = sentence(until(expiresAt), smsFallback === undefined ? noSms : say.thenSms)
   if (status === 'SENT') return { headline: say.sent, more: then, tone: 'wait' }
-  const window = deliveryWindow !== undefined ? sentence(say.inWindow(windowOf(deliveryWindow))) : undefined
-  if (status === 'ACCEPTED' && scheduledAt !== undefined && ms(scheduledAt) > nowMs)
-    return { headline: say.scheduled(scheduledAt), more: joined(window, then), tone: 'wait' }
+  if (status === 'ACCEPTED' && scheduledAt !== undefined && ms(scheduledAt) > nowMs) {
+    return { headline: say.scheduled(scheduledAt), more: then, tone: 'wait' }
+  }
   const attempts = items.filter(({ step }) => step === 'attempt-failed' || step === 'held-back')
   if (attempts.at(-1)?.step === 'held-back') return { headline: say.heldBack, more: steps['held-back'][1], tone: 'warn' }
   const failed = attempts.filter(({ step }) => step === 'attempt-failed').length
   return {
     headline: status === 'SENDING' ? say.sending : say.accepted,
-    more: joined(failed > 0 ? say.attempts(failed) : undefined, window, then),
+    more: joined(failed > 0 ? say.attempts(failed) : undefined, then),
     tone: failed > 0 ? 'warn' : 'wait',
   }
 }

@@ -49,7 +49,7 @@ export const copyHint = 'Copy the secret now: it is shown only this once.'
 export const credentials = 'Key and secret'
 export const tryIt = 'Try it'
 export const tryHint = 'This command lists the agents of the account.'
-export const mayNotRead = 'The key may not read, so the response is 403 with RCS_SCOPE: the key works. For a wrong secret, it is 401.'
+export const mayNotRead = 'The key works: the response is 403 with RCS_SCOPE, since it may not read. A wrong secret gets 401.'
 export const revoke = 'Revoke'
 export const revokeKey = (key: string) => `Revoke ${key}`
 export const revoked = 'The key is revoked.'

@@ -136,7 +136,7 @@ export const contact = 'Contact as a text'
 export const bytes = (where: string) => `${where}, in bytes`
 export const wholeOnIphone = 'Shown whole on iPhones'
 export const samples = 'Variables'
-export const samplesHint = 'The phones, the limits and test messages use these values. The template does not contain them.'
+export const samplesHint = 'The phones, the limits and test messages use these values. They are not stored.'
 export const space = (where: string, characters?: number, bytes?: number) => {
   const spaces = [
     ...(characters === undefined ? [] : [count(characters, 'character')]),

@@ -71,8 +71,8 @@ const failures: Record<Failure, string> = {
   OPTED_OUT: optedOut,
   BLOCKED: blocked,
   ERASED: erased,
-  MISSING_VARIABLE: 'the group has no value for a variable',
-  INVALID_CONTENT: 'the values of the recipient do not fit',
+  MISSING_VARIABLE: 'a variable has no value',
+  INVALID_CONTENT: 'the values do not fit',
 }
 
 type FallbackReason = keyof typeof FALLBACK_TRIGGERS | keyof typeof NOT_NEEDED_REASONS | SkipReason
@@ -131,7 +131,7 @@ const ruleFacts: Partial<Record<string, (facts: Facts) => string>> = {
 const noSms = 'the request has no SMS to fall back to'
 /** When it may leave. `timeZone`: a name, or `recipient`. */
 const windowOf = ({ from, to, days, timeZone }: { from: string; to: string; days: string[]; timeZone: string }) =>
-  `${from} to ${to}${days.length === 7 ? '' : ` on ${days.join(', ')}`}, ${timeZone === 'recipient' ? 'on the clock of the recipient' : timeZone}`
+  `${from} to ${to}${days.length === 7 ? '' : ` on ${days.join(', ')}`}, ${timeZone === 'recipient' ? 'time of the recipient' : timeZone}`
 const until = (at: string) => `It can be delivered until ${momentOf(at)}`
 
 /** The first sentence about a message, and what follows it. */
@@ -159,7 +159,6 @@ const outcome = {
   attempts: (failed: number) => `The network did not accept it ${failed === 1 ? 'once' : `${failed} times`}; Herald tries again.`,
   heldBack: 'It is held back.',
   sent: 'The network has it, but has reported no delivery.',
-  inWindow: (window: string) => `it may leave from ${window}`,
   thenSms: 'if RCS fails, the SMS of the request goes out',
 }
 

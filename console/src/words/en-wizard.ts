@@ -49,5 +49,5 @@ export const sends = {
   now: (what: string) => `Send to ${what}`,
   later: (what: string) => `Schedule for ${what}`,
 }
-export const alreadyCreated = 'This campaign was already created, before you changed it here. Herald has not created a second one.'
+export const alreadyCreated = 'This campaign was created before you changed it here. Herald has not created a second one.'
 export const startAnew = 'Start a new campaign'

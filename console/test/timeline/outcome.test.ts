@@ -37,12 +37,6 @@ const CASES: Case[] = [
     tone: 'wait',
   },
   {
-    what: 'a message with a delivery window',
-    message: message({ deliveryWindow: { from: '09:00', to: '20:00', days: ['MON', 'TUE'], timeZone: 'recipient' } }),
-    says: /^It waits to be sent\. It may leave from 09:00 to 20:00 on MON, TUE, on the clock of the recipient\. It can be delivered until/,
-    tone: 'wait',
-  },
-  {
     what: 'a scheduled message that is due',
     message: message({ scheduledAt: time(5) }),
     now: 10,

@@ -7,18 +7,7 @@ import { windowOf } from '../../words/en-timeline.ts'
 
 /** The ids of a message, to copy and to follow. */
 export function MessageFacts({ message }: { message: Message }) {
-  const {
-    recipient,
-    clientReferenceId,
-    agentId,
-    campaignId,
-    triggeredBy,
-    acceptedAt,
-    scheduledAt,
-    deliveryWindow,
-    expiresAt,
-    smsFallback,
-  } = message
+  const { recipient, clientReferenceId, agentId, campaignId, triggeredBy, scheduledAt, deliveryWindow, smsFallback } = message
   const linked = (id: string, query?: Record<string, string>) => (
     <>
       <a href={linkHere(query ? ['messages'] : ['messages', id], query)}>{id}</a> <Copy text={id} isIcon />
@@ -32,10 +21,10 @@ export function MessageFacts({ message }: { message: Message }) {
         [say.agent, linked(agentId, { agentId })],
         [say.campaign, campaignId && linked(campaignId, { campaignId })],
         [say.triggeredBy, triggeredBy && linked(triggeredBy)],
-        [say.accepted, <Ago at={acceptedAt} />],
+        [say.accepted, <Ago at={message.acceptedAt} />],
         [say.scheduled, scheduledAt && <Ago at={scheduledAt} />],
         [say.deliveryWindow, deliveryWindow && windowOf(deliveryWindow)],
-        [say.expires, <Ago at={expiresAt} />],
+        [say.expires, <Ago at={message.expiresAt} />],
         ['SMS', smsFallback && say.segments(smsFallback.segments)],
         [say.smsLabel, smsFallback?.campaign],
         [say.kind, message.basic ? 'RCS Basic' : undefined],
