@@ -220,75 +220,6 @@ with campaign as materialized (
 )
 select created, (select json_object_agg(recipient, id) from created where is_unfit) as unfit from progress;
 
--- Reads the next members of two groups, with two attributes and their time zones. (server/src/delivery/campaigns/statements.ts)
--- Its transaction runs before it:
---   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
---   set local max_parallel_workers_per_gather = 0
-prepare "read-members 2 2 zoned" as
--- Gives the statement the same parameters as createFromGroups.
-with campaign as (select $1::uuid), next as (
-  select phone, (array_agg(attributes order by place))[1] as attributes,
-    string_agg(distinct time_zone, ',' order by time_zone) as "timeZones"
-  from (
-    (select phone, attributes, time_zone, 0 as place from group_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] order by phone)
-    union all (select phone, attributes, time_zone, 0 as place from removed_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] and removed_generation > ($5::int[])[1] order by phone)
-    union all (select phone, attributes, time_zone, 1 as place from group_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] order by phone)
-    union all (select phone, attributes, time_zone, 1 as place from removed_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] and removed_generation > ($5::int[])[2] order by phone)
-  ) as people
-  group by phone order by phone limit $2
-)
-select phone, "timeZones", json_build_array(left(attributes ->> ($7::text[])[1], 1001), left(attributes ->> ($7::text[])[2], 1001)) as values from next;
-
--- Reads the next recipients of a retry, with what their messages had. (server/src/delivery/campaigns/statements.ts)
--- Its transaction runs before it:
---   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
---   set local max_parallel_workers_per_gather = 0
-prepare "read-retried-members 2" as
-with recursive campaign as materialized (
-  select * from campaigns where id = $1
-), chain as (
-  select retry_of, group_numbers from campaign
-  union all
-  select c.retry_of, c.group_numbers from chain join campaigns c on c.id = chain.retry_of
-), looked_at as materialized (
-  select m.id, m.recipient, m.status, m.failure_reason, m.delivery_window
-  from campaign c, lateral (
-    select id, recipient, status, failure_reason, delivery_window from messages m
-    where m.campaign_id = c.retry_of and m.id > (case c.fan_out_cursor when '' then '00000000-0000-0000-0000-000000000000' else c.fan_out_cursor end)::uuid
-    order by m.id limit 10 * $2::int
-  ) as m
-), unreached as materialized (
-  select l.id, l.recipient as phone, l.delivery_window, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
-  from looked_at l left join lateral (
-    select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
-  ) as arrived on true
-  where l.status = 'FAILED' and arrived.kind is null and not l.recipient like 'erased-%'
-), member as materialized (
-  select u.id, u.phone, u.delivery_window, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
-), progress as materialized (
-  select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
-)
-select p.position, p.is_last as "isLast", r.* from progress p left join (
-  select m.id, m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "wasUnfit", m.delivery_window as window,
-    s.content::text as content, f.plan, f.segments, now.values
-  from member m, lateral (
-    select account_id, content from messages where id = m.id limit 1
-  ) as s left join lateral (
-    select plan, segments from sms_fallbacks where message_id = m.id limit 1
-  ) as f on true left join lateral (
-    select json_build_array(left(attributes ->> ($3::text[])[1], 1001), left(attributes ->> ($3::text[])[2], 1001)) as values
-    from chain, unnest(chain.group_numbers) with ordinality as one (number, place), group_members g
-    where g.account_id = s.account_id and g.group_number = one.number and g.phone = m.phone
-    order by place limit 1
-  ) as now on true
-  order by m.id
-) as r on true;
-
--- Reads the content, the SMS and the values of a campaign with variables. (server/src/delivery/campaigns/statements.ts)
-prepare "read-personal-campaign" as
-select p.basic, c.message as content, p.fallback, p.variables, octet_length(c.message::text) + coalesce(octet_length(p.fallback::text), 0) as bytes
-from campaigns p join contents c on c.id = p.content_id where p.id = $1;
-
 -- Fails new messages whose recipients have no fitting values. (server/src/delivery/fail.ts)
 prepare "fail-unfit" as
 with failing as materialized (
@@ -352,6 +283,90 @@ with failing as materialized (
   from failed_change where kind in ('message.failed') and (campaign_id is not null or kind like 'sms.%')
 )
 select id from failed;
+
+-- Reads the next members of two groups, with two attributes. (server/src/delivery/campaigns/statements.ts)
+-- Its transaction runs before it:
+--   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
+--   set local max_parallel_workers_per_gather = 0
+prepare "read-members 2 2" as
+-- Gives the statement the same parameters as createFromGroups.
+with campaign as (select $1::uuid), next as (
+  select distinct on (phone) phone, attributes, null as "timeZones" from (
+    (select phone, attributes, 0 as place from group_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] order by phone)
+    union all (select phone, attributes, 0 as place from removed_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] and removed_generation > ($5::int[])[1] order by phone)
+    union all (select phone, attributes, 1 as place from group_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] order by phone)
+    union all (select phone, attributes, 1 as place from removed_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] and removed_generation > ($5::int[])[2] order by phone)
+  ) as people
+  order by phone, place limit $2
+)
+select phone, "timeZones", json_build_array(left(attributes ->> ($7::text[])[1], 1001), left(attributes ->> ($7::text[])[2], 1001)) as values from next;
+
+-- Reads the next members of two groups, with two attributes and their time zones. (server/src/delivery/campaigns/statements.ts)
+-- Its transaction runs before it:
+--   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
+--   set local max_parallel_workers_per_gather = 0
+prepare "read-members 2 2 zoned" as
+-- Gives the statement the same parameters as createFromGroups.
+with campaign as (select $1::uuid), next as (
+  select phone, (array_agg(attributes order by place))[1] as attributes, string_agg(distinct time_zone, ',' order by time_zone) as "timeZones" from (
+    (select phone, attributes, time_zone, 0 as place from group_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] order by phone)
+    union all (select phone, attributes, time_zone, 0 as place from removed_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] and removed_generation > ($5::int[])[1] order by phone)
+    union all (select phone, attributes, time_zone, 1 as place from group_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] order by phone)
+    union all (select phone, attributes, time_zone, 1 as place from removed_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] and removed_generation > ($5::int[])[2] order by phone)
+  ) as people
+  group by phone order by phone limit $2
+)
+select phone, "timeZones", json_build_array(left(attributes ->> ($7::text[])[1], 1001), left(attributes ->> ($7::text[])[2], 1001)) as values from next;
+
+-- Reads the next recipients of a retry, with what their messages had. (server/src/delivery/campaigns/statements.ts)
+-- Its transaction runs before it:
+--   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
+--   set local max_parallel_workers_per_gather = 0
+prepare "read-retried-members 2" as
+with recursive campaign as materialized (
+  select * from campaigns where id = $1
+), chain as (
+  select retry_of, group_numbers from campaign
+  union all
+  select c.retry_of, c.group_numbers from chain join campaigns c on c.id = chain.retry_of
+), looked_at as materialized (
+  select m.id, m.recipient, m.status, m.failure_reason, m.delivery_window
+  from campaign c, lateral (
+    select id, recipient, status, failure_reason, delivery_window from messages m
+    where m.campaign_id = c.retry_of and m.id > (case c.fan_out_cursor when '' then '00000000-0000-0000-0000-000000000000' else c.fan_out_cursor end)::uuid
+    order by m.id limit 10 * $2::int
+  ) as m
+), unreached as materialized (
+  select l.id, l.recipient as phone, l.delivery_window, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
+  from looked_at l left join lateral (
+    select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
+  ) as arrived on true
+  where l.status = 'FAILED' and arrived.kind is null and not l.recipient like 'erased-%'
+), member as materialized (
+  select u.id, u.phone, u.delivery_window, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
+), progress as materialized (
+  select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
+)
+select p.position, p.is_last as "isLast", r.* from progress p left join (
+  select m.id, m.phone, m.reason in ('MISSING_VARIABLE', 'INVALID_CONTENT') as "wasUnfit", m.delivery_window as window,
+    s.content::text as content, f.plan, f.segments, now.values
+  from member m, lateral (
+    select account_id, content from messages where id = m.id limit 1
+  ) as s left join lateral (
+    select plan, segments from sms_fallbacks where message_id = m.id limit 1
+  ) as f on true left join lateral (
+    select json_build_array(left(attributes ->> ($3::text[])[1], 1001), left(attributes ->> ($3::text[])[2], 1001)) as values
+    from chain, unnest(chain.group_numbers) with ordinality as one (number, place), group_members g
+    where g.account_id = s.account_id and g.group_number = one.number and g.phone = m.phone
+    order by place limit 1
+  ) as now on true
+  order by m.id
+) as r on true;
+
+-- Reads the content, the SMS and the values of a campaign with variables. (server/src/delivery/campaigns/statements.ts)
+prepare "read-personal-campaign" as
+select p.basic, c.message as content, p.fallback, p.variables, octet_length(c.message::text) + coalesce(octet_length(p.fallback::text), 0) as bytes
+from campaigns p join contents c on c.id = p.content_id where p.id = $1;
 
 -- Starts campaigns whose start time has passed. (server/src/delivery/campaigns/lifecycle.ts)
 prepare "start-campaigns" as

@@ -69,7 +69,7 @@ export function hotStatements(messagesTable: string): Record<string, HotStatemen
     expiry: forExpiry(messagesTable),
     sms: forSms(messagesTable),
     replies: forReplies(),
-    campaigns: [...forFanOut(messagesTable), ...forCampaigns(messagesTable)],
+    campaigns: [...forFanOut(messagesTable), ...forListedMembers(), ...forCampaigns(messagesTable)],
     events: forEvents(),
     counters: forCounters(),
     console: forConsole(),
@@ -214,6 +214,18 @@ const forFanOut = (messagesTable: string) =>
       chunks.CREATE_LISTED,
       chunks.IN_ORDER,
     ],
+    ['fail-unfit', 'delivery/fail.ts', 'Fails new messages whose recipients have no fitting values.', fail.failUnfitOfMonth(messagesTable)],
+  )
+
+const forListedMembers = () =>
+  statements(
+    [
+      'read-members 2 2',
+      'delivery/campaigns/statements.ts',
+      'Reads the next members of two groups, with two attributes.',
+      chunks.readMembers([1, 2], ['a', 'b'], false),
+      chunks.IN_ORDER,
+    ],
     [
       'read-members 2 2 zoned',
       'delivery/campaigns/statements.ts',
@@ -234,7 +246,6 @@ const forFanOut = (messagesTable: string) =>
       'Reads the content, the SMS and the values of a campaign with variables.',
       chunks.READ_PERSONAL,
     ],
-    ['fail-unfit', 'delivery/fail.ts', 'Fails new messages whose recipients have no fitting values.', fail.failUnfitOfMonth(messagesTable)],
   )
 
 const forCampaigns = (messagesTable: string) =>

@@ -57,15 +57,21 @@ const nextMembers = (groups: number[]) => `select distinct phone from (
 export function readMembers(groups: number[], names: string[], isZoned: boolean): string {
   const attributes = names.length > 0 ? ', attributes' : ''
   const zone = isZoned ? ', time_zone' : ''
+  const arms = armsOf(groups, (index) => `phone${attributes}${zone}, ${index} as place`).join('\n      union all ')
+  // To aggregate takes PostgreSQL some 5 µs more for each member.
+  const next = isZoned
+    ? `select phone${attributes && `, (array_agg(attributes order by place))[1] as attributes`}, ${TIME_ZONES} as "timeZones" from (
+      ${arms}
+    ) as people
+    group by phone order by phone limit $2`
+    : `select distinct on (phone) phone${attributes}, null as "timeZones" from (
+      ${arms}
+    ) as people
+    order by phone, place limit $2`
   return `
   -- Gives the statement the same parameters as createFromGroups.
   with campaign as (select $1::uuid), next as (
-    select phone${attributes && `, (array_agg(attributes order by place))[1] as attributes`},
-      ${isZoned ? TIME_ZONES : 'null'} as "timeZones"
-    from (
-      ${armsOf(groups, (index) => `phone${attributes}${zone}, ${index} as place`).join('\n      union all ')}
-    ) as people
-    group by phone order by phone limit $2
+    ${next}
   )
   select phone, "timeZones", ${selectAttributes(names, '$7')} from next`
 }
