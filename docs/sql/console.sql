@@ -15,7 +15,8 @@ prepare "read-campaigns" as
 select c.id as "campaignId", c.client_reference_id as "clientReferenceId", c.name, c.agent_id as "agentId", c.group_numbers as "segmentIds",
   c.retry_of as "retryOf", (select id from campaigns where retry_of = c.id) as "retriedBy", c.status, c.basic, c.routing,
   c.created_at as "createdAt", c.scheduled_at as "scheduledAt", c.started_at as "startedAt",
-  c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt", c.delivery_window as "deliveryWindow", c.recipients, counted.*
+  c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt",
+  c.delivery_window as "deliveryWindow", c.recipients, counted.*
 from campaigns c, lateral (
   select coalesce(sum(accepted - claimed), 0)::bigint as "ACCEPTED", coalesce(sum(claimed - sent - unsent), 0)::bigint as "SENDING", coalesce(sum(sent - delivered - (failed + expired - unsent)), 0)::bigint as "SENT", coalesce(sum(delivered - read), 0)::bigint as "DELIVERED", coalesce(sum(read), 0)::bigint as "READ", coalesce(sum(failed), 0)::bigint as "FAILED", coalesce(sum(expired), 0)::bigint as "EXPIRED"
   from (select hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent, claimed from report_totals n where n.account_id = c.account_id and n.campaign_id = c.id union all select hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent, claimed from report_deltas n where n.account_id = c.account_id and n.campaign_id = c.id) as counters

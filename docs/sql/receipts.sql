@@ -11,7 +11,8 @@ with queued as materialized (
   select r.* from unnest((select $1::uuid[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::timestamptz(3)[]), (select $6::timestamptz(3)[]))
   with ordinality as r (message_id, carrier, phone, agent_id, delivered_at, read_at, place), (select count(*) from queued) as locks
 ), known as materialized (
-  select r.place, m.id, m.recipient, m.agent_id, m.status, m.expires_at, m.sent_at is null as is_unsent, r.read_at is not null as is_read, at.sent, at.delivered,
+  select r.place, m.id, m.recipient, m.agent_id, m.status, m.expires_at, m.sent_at is null as is_unsent,
+    r.read_at is not null as is_read, at.sent, at.delivered,
     greatest(at.delivered, least(r.read_at, now())) as read
   from receipt r
   join messages_2026_07 m on m.id = r.message_id and (m.recipient = r.phone or m.recipient like 'erased-%')

@@ -138,7 +138,8 @@ with checked as materialized (
   insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
       leased_until, attempts, claimed)
   select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), greatest(now(), scheduled_at, opens_at),
-    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+    coalesce(own_expiry, now() + interval '48 hours'), delivery_window, null::uuid,
+    case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
   from created
 ), expiring as (

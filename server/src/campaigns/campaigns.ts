@@ -15,7 +15,8 @@ const readFrom = (campaigns: string) => `
   select c.id as "campaignId", c.client_reference_id as "clientReferenceId", c.name, c.agent_id as "agentId", c.group_numbers as "segmentIds",
     c.retry_of as "retryOf", (select id from campaigns where retry_of = c.id) as "retriedBy", c.status, c.basic, c.routing,
     c.created_at as "createdAt", c.scheduled_at as "scheduledAt", c.started_at as "startedAt",
-    c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt", c.delivery_window as "deliveryWindow", c.recipients, counted.*
+    c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt",
+    c.delivery_window as "deliveryWindow", c.recipients, counted.*
   from ${campaigns} c, lateral (
     select ${COUNTED.map((status) => `coalesce(sum(${BY_STATUS[status]}), 0)::bigint as "${status}"`).join(', ')}
     from ${countersOfCampaign('c')} as counters

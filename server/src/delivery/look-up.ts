@@ -95,7 +95,7 @@ function createLookUp({ pool, carrier, erased, logger, metrics }: Options): Look
   }
 }
 
-/** If the network denies the agent, that may soon be set right. It says nothing about the number, and must not be cached. */
+/** If the network denies the agent, it says nothing about the number, so the result must not be cached. */
 function saidBy({ recipient, reachable, isDenied }: Reach) {
   return reachable === undefined || isDenied ? [] : [{ phone: recipient, reachable }]
 }

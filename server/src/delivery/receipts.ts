@@ -131,7 +131,8 @@ export const applyMonthReceipts = (messagesTable: string) => `
     select r.* from unnest(${lists('uuid', 'text', 'text', 'text', 'timestamptz(3)', 'timestamptz(3)')})
       with ordinality as r (message_id, carrier, phone, agent_id, delivered_at, read_at, place), (select count(*) from queued) as locks
   ), known as materialized (
-    select r.place, m.id, m.recipient, m.agent_id, m.status, m.expires_at, m.sent_at is null as is_unsent, r.read_at is not null as is_read, at.sent, at.delivered,
+    select r.place, m.id, m.recipient, m.agent_id, m.status, m.expires_at, m.sent_at is null as is_unsent,
+      r.read_at is not null as is_read, at.sent, at.delivered,
       greatest(at.delivered, least(r.read_at, now())) as read
     from receipt r ${matched(messagesTable)},
     lateral (select least(coalesce(r.delivered_at, r.read_at), now()) as first) as reported,

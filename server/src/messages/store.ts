@@ -8,9 +8,9 @@ const NO_LEASE = { token: 'null::uuid', ms: '0' }
 
 /**
  * Steps that store new messages and queue them. `created` names a step with a row for each message: the columns of `messages` below without the
- * status and its times, `own_expiry` (null: the message lives for 48 hours), and `fallback` (a Fallback of messages/sms-fallback.ts as JSON,
- * or null). No worker claims a message before its `scheduled_at`, or before `opens_at`, when its `delivery_window` opens first. The step `written` has the new rows. `token`: the column of `created` with the
- * lease of messages to send at once; `ms`: the duration of the lease.
+ * status and its times, `own_expiry` (null: the message lives for 48 hours), `opens_at` (when its `delivery_window` opens first), and `fallback`
+ * (a Fallback of messages/sms-fallback.ts as JSON, or null). No worker claims a message before its `scheduled_at`, or before `opens_at`. The step
+ * `written` has the new rows. `token`: the column of `created` with the lease of messages to send at once; `ms`: the duration of the lease.
  *
  * The time in the ids is `now()`: messages without an expiry of their own expire in the order of their ids (delivery/expiry.ts).
  */
@@ -26,7 +26,8 @@ export const storeMessages = (created: string, priority: number, { token, ms } =
     insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, delivery_window, lease,
       leased_until, attempts, claimed)
     select id, account_id, agent_id, 'send', ${priority}, coalesce(campaign_id, '${NO_CAMPAIGN}'), greatest(now(), scheduled_at, opens_at),
-      ${EXPIRES_AT}, delivery_window, ${token}, case when ${token} is null then '-infinity' else now() + ${ms} * interval '1 millisecond' end, (${token} is not null)::int,
+      ${EXPIRES_AT}, delivery_window, ${token},
+      case when ${token} is null then '-infinity' else now() + ${ms} * interval '1 millisecond' end, (${token} is not null)::int,
       ${token} is not null
     from ${created}
   ), expiring as (
